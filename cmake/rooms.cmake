@@ -1,0 +1,45 @@
+# A room is one folder and one static library. `kintsugi_room(wire DEPENDS base)` says which rooms it may include;
+# scripts/check_rooms reads these very lines and fails on an #include that goes against them.
+
+function(kintsugi_room room)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES;THIRD_PARTY" ${ARGN})
+  string(REPLACE "/" "_" target "kg_${room}")
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  foreach(dependency ${ARG_DEPENDS})
+    string(REPLACE "/" "_" dependency "${dependency}")
+    target_link_libraries(${target} PUBLIC kg_${dependency})
+  endforeach()
+  target_link_libraries(${target} PRIVATE kintsugi_flags ${ARG_THIRD_PARTY})
+  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+endfunction()
+
+# Unit tests of a room: every tests/<room>/*_test.cc, one program, one ctest entry a test case.
+# Names that end in _pgtest.cc need a real PostgreSQL and get the label `pg`.
+function(kintsugi_tests room)
+  if(NOT KINTSUGI_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPENDS;LINK" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  string(REPLACE "/" "_" name "${room}")
+  foreach(kind test pgtest)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_${kind}.cc)
+    if(NOT sources)
+      continue()
+    endif()
+    set(program kg_${name}_${kind})
+    add_executable(${program} ${sources})
+    target_link_libraries(${program} PRIVATE kintsugi_flags kg_${name} GTest::gtest GTest::gtest_main GTest::gmock
+                          ${ARG_LINK})
+    foreach(dependency ${ARG_DEPENDS})
+      string(REPLACE "/" "_" dependency "${dependency}")
+      target_link_libraries(${program} PRIVATE kg_${dependency})
+    endforeach()
+    target_precompile_headers(${program} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h <gtest/gtest.h>)
+    gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${name};${kind}")
+  endforeach()
+endfunction()

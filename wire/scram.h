@@ -1,5 +1,5 @@
-// SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, 7677), both ends, and the older md5. Messages in, messages out.
-// Secrets are compared in constant time, and wiped where they are ours.
+// SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, 7677), both ends, and the older md5. Messages in, messages
+// out. Secrets are compared in constant time, and wiped where they are ours.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ struct ScramVerifier {
   std::string salt, stored_key, server_key;  // raw bytes
 
   static Result<ScramVerifier> parse(std::string_view text);
-  static ScramVerifier from_password(std::string_view password, std::string_view salt, std::uint32_t iterations = 4096);
+  static ScramVerifier from_password(std::string_view password, std::string_view salt,
+                                     std::uint32_t iterations = 4096);
   static ScramVerifier from_password(std::string_view password);  // a fresh random salt
-  // A verifier that no password fits, the same for the same name in this process: so that an unknown user is not
-  // told from a wrong password.
+  // A verifier that no password fits, the same for the same name in this process: so that an unknown user is
+  // not told from a wrong password.
   static ScramVerifier doomed(std::string_view user);
   [[nodiscard]] std::string to_string() const;
 };

@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "wire/frame.h"
@@ -17,14 +19,24 @@ inline constexpr char kAuthentication = 'R', kBackendKeyData = 'K', kBindComplet
                       kParameterDescription = 't', kParameterStatus = 'S', kParseComplete = '1',
                       kPortalSuspended = 's', kReadyForQuery = 'Z', kRowDescription = 'T';
 [[nodiscard]] bool is_known(char type);
+// 08P01: a shard sent something that is no message of protocol 3.0.
+[[nodiscard]] Error unknown_type(char type);
 }  // namespace server
 
 enum class TransactionStatus : char { kIdle = 'I', kInTransaction = 'T', kFailed = 'E' };
 
 // ---- authentication ----
 enum class AuthKind : std::uint32_t {
-  kOk = 0, kKerberos = 2, kCleartext = 3, kMd5 = 5, kGss = 7, kGssContinue = 8, kSspi = 9,
-  kSasl = 10, kSaslContinue = 11, kSaslFinal = 12
+  kOk = 0,
+  kKerberos = 2,
+  kCleartext = 3,
+  kMd5 = 5,
+  kGss = 7,
+  kGssContinue = 8,
+  kSspi = 9,
+  kSasl = 10,
+  kSaslContinue = 11,
+  kSaslFinal = 12
 };
 struct Authentication {
   AuthKind kind = AuthKind::kOk;
@@ -40,12 +52,13 @@ struct ErrorReport {
   std::string message, detail, hint, context;
   int position = 0;
 };
-// Reads the fields that we look at; the rest passes as bytes.
+// Reads the fields that we look at (of an ErrorResponse or a NoticeResponse); the rest passes as bytes.
 Result<ErrorReport> read_error(std::string_view body);
 void append_error(std::string& out, const ErrorReport& report);
 void append_error(std::string& out, std::string_view severity, const Error& error);
 void append_notice(std::string& out, const ErrorReport& report);
-// The same ErrorResponse or NoticeResponse with `line` added to its context field (W), or a new one.
+// The same ErrorResponse or NoticeResponse with `line` added to its context field (W), or a new one. A frame
+// that is not well formed is passed on as it came.
 void append_error_with_context(std::string& out, const Frame& frame, std::string_view line);
 
 // ---- the others that we look into ----
@@ -79,18 +92,30 @@ Result<std::string_view> read_command_complete(std::string_view body);
 Result<Notification> read_notification(std::string_view body);
 Result<std::vector<Column>> read_row_description(std::string_view body);
 Result<std::vector<std::optional<std::string_view>>> read_data_row(std::string_view body);
-Result<CopyStart> read_copy_start(std::string_view body);
+Result<CopyStart> read_copy_start(std::string_view body);  // CopyIn-, CopyOut- and CopyBothResponse
+Result<std::vector<std::uint32_t>> read_parameter_description(std::string_view body);
+struct NegotiateVersion {
+  std::uint32_t newest_minor = 0;
+  std::vector<std::string_view> unknown_options;
+};
+Result<NegotiateVersion> read_negotiate_version(std::string_view body);
 
 // ---- written ----
 void append_authentication(std::string& out, AuthKind kind, std::string_view data = {});
 void append_sasl_mechanisms(std::string& out, std::span<const std::string_view> mechanisms);
 void append_parameter_status(std::string& out, std::string_view name, std::string_view value);
 void append_backend_key(std::string& out, BackendKey key);
+// NegotiateProtocolVersion. What travels is the whole version, 3 << 16 | minor, as PostgreSQL sends and libpq
+// reads it, though the manual speaks of the minor one only.
 void append_negotiate_version(std::string& out, std::uint32_t newest_minor,
                               std::span<const std::string_view> unknown_options);
 void append_ready_for_query(std::string& out, TransactionStatus status);
 void append_command_complete(std::string& out, std::string_view tag);
 void append_row_description(std::string& out, std::span<const Column> columns);
+void append_parameter_description(std::string& out, std::span<const std::uint32_t> type_oids);
+void append_notification(std::string& out, const Notification& notification);
+// `type` is server::kCopyIn, kCopyOut or kCopyBoth. CopyData and CopyDone are those of client_messages.h.
+void append_copy_start(std::string& out, char type, const CopyStart& start);
 void append_data_row(std::string& out, std::span<const std::optional<std::string_view>> values);
 void append_empty(std::string& out, char type);  // ParseComplete, BindComplete, NoData, ... : no body
 

@@ -17,11 +17,11 @@ struct ServerConfig {
   std::string tls_cert;                   // PEM chain; empty: no TLS
   std::string tls_key;
   int max_clients = 10000;
-  milliseconds login_timeout{15000};           // from accept to authenticated
-  milliseconds idle_timeout{0};                // a client without a transaction; 0: none
-  milliseconds transaction_idle_timeout{0};    // a client idle inside one
-  milliseconds slow_client_timeout{60000};     // a client that takes no byte of what waits for it
-  milliseconds shutdown_timeout{30000};        // what SIGTERM gives running statements
+  milliseconds login_timeout{15000};         // from accept to authenticated
+  milliseconds idle_timeout{0};              // a client without a transaction; 0: none
+  milliseconds transaction_idle_timeout{0};  // a client idle inside one
+  milliseconds slow_client_timeout{60000};   // a client that takes no byte of what waits for it
+  milliseconds shutdown_timeout{30000};      // what SIGTERM gives running statements
 };
 
 struct AdminConfig {
@@ -42,11 +42,11 @@ enum class PoolMode { kTransaction, kSession };
 
 struct PoolConfig {
   PoolMode mode = PoolMode::kTransaction;
-  int size = 20;                             // connections a shard and role, over all threads
-  milliseconds wait_timeout{30000};          // how long a client waits for a free one
-  milliseconds connect_timeout{10000};       // TCP, TLS and login at the shard
-  milliseconds idle_timeout{600000};         // an unused connection is closed after this
-  int prepared_statements = 500;             // kept prepared on one connection before the oldest is closed
+  int size = 20;                        // connections a shard and role, over all threads
+  milliseconds wait_timeout{30000};     // how long a client waits for a free one
+  milliseconds connect_timeout{10000};  // TCP, TLS and login at the shard
+  milliseconds idle_timeout{600000};    // an unused connection is closed after this
+  int prepared_statements = 500;        // kept prepared on one connection before the oldest is closed
 };
 
 struct LimitsConfig {

@@ -9,7 +9,8 @@ std::string Error::to_string() const {
   return text;
 }
 
-tl::unexpected<Error> fail(std::string_view sqlstate, std::string message, std::string hint, std::string detail) {
+tl::unexpected<Error> fail(std::string_view sqlstate, std::string message, std::string hint,
+                           std::string detail) {
   return tl::unexpected<Error>(Error{.sqlstate = std::string(sqlstate),
                                      .message = std::move(message),
                                      .detail = std::move(detail),

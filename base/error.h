@@ -61,6 +61,10 @@ inline constexpr std::string_view kMapReadOnly = "KG006";
 
 }  // namespace kintsugi
 
+// clang-format 14 would write `return )` into these; their arguments are declarations and keywords.
+// clang-format off
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 // Unwraps a Result or hands its error to the caller:  KG_TRY(auto map, load(path));
 #define KG_CONCAT_INNER(a, b) a##b
 #define KG_CONCAT(a, b) KG_CONCAT_INNER(a, b)
@@ -80,3 +84,6 @@ inline constexpr std::string_view kMapReadOnly = "KG006";
   } while (false)
 #define KG_CHECK(expression) KG_CHECK_AS(expression, return)
 #define KG_CO_CHECK(expression) KG_CHECK_AS(expression, co_return)
+
+// NOLINTEND(bugprone-macro-parentheses)
+// clang-format on

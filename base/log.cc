@@ -85,9 +85,17 @@ std::string format_line(std::string_view sentence, Fields fields) {
   return line;
 }
 
-void debug(std::string_view sentence, Fields fields) { write(Level::kDebug, sentence, fields); }
-void info(std::string_view sentence, Fields fields) { write(Level::kInfo, sentence, fields); }
-void warning(std::string_view sentence, Fields fields) { write(Level::kWarning, sentence, fields); }
-void error(std::string_view sentence, Fields fields) { write(Level::kError, sentence, fields); }
+void debug(std::string_view sentence, Fields fields) {
+  write(Level::kDebug, sentence, fields);
+}
+void info(std::string_view sentence, Fields fields) {
+  write(Level::kInfo, sentence, fields);
+}
+void warning(std::string_view sentence, Fields fields) {
+  write(Level::kWarning, sentence, fields);
+}
+void error(std::string_view sentence, Fields fields) {
+  write(Level::kError, sentence, fields);
+}
 
 }  // namespace kintsugi::log

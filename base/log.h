@@ -1,5 +1,5 @@
-// Structured logs: one line an event, `key=value` pairs after the sentence, to standard error. Any thread may call.
-// Never hand it a password, a token, a DSN or a statement's literals.
+// Structured logs: one line an event, `key=value` pairs after the sentence, to standard error. Any thread may
+// call. Never hand it a password, a token, a DSN or a statement's literals.
 #pragma once
 
 #include <initializer_list>
@@ -18,8 +18,8 @@ struct Field {
   Field(std::string_view k, const std::string& v) : key(k), value(v) {}
   Field(std::string_view k, const char* v) : key(k), value(v) {}
   template <class Number>
-    requires std::is_arithmetic_v<Number>
-  Field(std::string_view k, Number v) : key(k), value(std::to_string(v)) {}
+  requires std::is_arithmetic_v<Number> Field(std::string_view k, Number v)
+      : key(k), value(std::to_string(v)) {}
 };
 using Fields = std::initializer_list<Field>;
 

@@ -14,13 +14,20 @@ function(kintsugi_room room)
   target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
 endfunction()
 
+# What the ThreadSanitizer stage has to build.
+if(KINTSUGI_TESTS AND NOT TARGET threaded_tests)
+  add_custom_target(threaded_tests)
+endif()
+
 # Unit tests of a room: every tests/<room>/*_test.cc, one program, one ctest entry a test case.
-# Names that end in _pgtest.cc need a real PostgreSQL and get the label `pg`.
+# Names that end in _pgtest.cc need a real PostgreSQL and get the label `pgtest`. LABELS adds labels to both kinds:
+# `threaded` is run again under ThreadSanitizer, `noasan` is left out under AddressSanitizer (scripts/run-tests). SERIAL:
+# nothing else runs beside these tests.
 function(kintsugi_tests room)
   if(NOT KINTSUGI_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "DEPENDS;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -39,7 +46,11 @@ function(kintsugi_tests room)
       target_link_libraries(${program} PRIVATE kg_${dependency})
     endforeach()
     target_precompile_headers(${program} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h <gtest/gtest.h>)
+    set(labels ${name} ${kind} ${ARG_LABELS})
     gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${name};${kind}")
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL} LABELS "${labels}")
+    if("threaded" IN_LIST labels)
+      add_dependencies(threaded_tests ${program})
+    endif()
   endforeach()
 endfunction()

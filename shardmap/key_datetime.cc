@@ -11,8 +11,8 @@ namespace {
 constexpr std::int64_t kMicrosecondsADay = 86400000000;
 constexpr std::int64_t kTimestampMin = -211813488000000000;
 constexpr std::int64_t kTimestampEnd = 9223371331200000000;
-constexpr std::int64_t kDateMin = -2451545;                    // 4714-11-24 BC
-constexpr std::int64_t kDateEnd = 2147483494LL - 2451545;      // the day after 5874897-12-31
+constexpr std::int64_t kDateMin = -2451545;                // 4714-11-24 BC
+constexpr std::int64_t kDateEnd = 2147483494LL - 2451545;  // the day after 5874897-12-31
 constexpr std::int64_t kDaysFrom1970To2000 = 10957;
 
 std::int64_t days_of(std::int64_t year, unsigned month, unsigned day) {
@@ -160,8 +160,9 @@ bool read_offset(Scanner& scanner, Fields& fields) {
 }
 
 tl::unexpected<Error> unreadable(std::string_view type, std::string_view text) {
-  return fail("22007", "\"" + std::string(text) + "\" is not a " + std::string(type) + " in ISO form",
-              "A sharding key is read as YYYY-MM-DD, with HH:MM:SS.ffffff and an offset where its type has them.");
+  return fail(
+      "22007", "\"" + std::string(text) + "\" is not a " + std::string(type) + " in ISO form",
+      "A sharding key is read as YYYY-MM-DD, with HH:MM:SS.ffffff and an offset where its type has them.");
 }
 tl::unexpected<Error> out_of_range(std::string_view type, std::string_view text) {
   return fail("22008", std::string(type) + " out of range: \"" + std::string(text) + "\"");
@@ -268,8 +269,8 @@ std::string timestamp_to_text(std::int64_t value, bool with_zone) {
   }
   const Civil civil = civil_of(days);
   const std::int64_t second = rest / 1000000;
-  std::string text = civil_text(civil) + " " + padded(second / 3600, 2) + ":" + padded(second / 60 % 60, 2) + ":" +
-                     padded(second % 60, 2);
+  std::string text = civil_text(civil) + " " + padded(second / 3600, 2) + ":" + padded(second / 60 % 60, 2) +
+                     ":" + padded(second % 60, 2);
   if (rest % 1000000 != 0) {
     text += "." + padded(rest % 1000000, 6);
     while (text.back() == '0') text.pop_back();

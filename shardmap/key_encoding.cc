@@ -7,8 +7,12 @@
 namespace kintsugi::shardmap {
 namespace {
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 int hex_value(char c) {
   if (is_digit(c)) return c - '0';
@@ -18,11 +22,12 @@ int hex_value(char c) {
 }
 
 tl::unexpected<Error> invalid_text(KeyType type, std::string_view text) {
-  return fail("22P02",
-              "invalid input syntax for type " + std::string(name_of(type)) + ": \"" + std::string(text) + "\"");
+  return fail("22P02", "invalid input syntax for type " + std::string(name_of(type)) + ": \"" +
+                           std::string(text) + "\"");
 }
 tl::unexpected<Error> out_of_range(KeyType type, std::string_view text) {
-  return fail("22003", "value \"" + std::string(text) + "\" is out of range for type " + std::string(name_of(type)));
+  return fail("22003",
+              "value \"" + std::string(text) + "\" is out of range for type " + std::string(name_of(type)));
 }
 tl::unexpected<Error> damaged_binary(KeyType type) {
   return fail("22P03", "incorrect binary form of a " + std::string(name_of(type)));
@@ -96,8 +101,10 @@ bool put_uuid_text(std::string_view text, std::string& out) {
     text.remove_prefix(2);
     if (i % 2 == 1 && i < 15 && !text.empty() && text[0] == '-') text.remove_prefix(1);
   }
-  if (braces && text.size() == 1 && text[0] == '}') text.remove_prefix(1);
-  else if (braces) return false;
+  if (braces && text.size() == 1 && text[0] == '}')
+    text.remove_prefix(1);
+  else if (braces)
+    return false;
   return text.empty();
 }
 
@@ -106,7 +113,9 @@ void put_bytea_byte(char byte, std::string& out) {
   out += byte;
   if (byte == '\0') out += '\xff';
 }
-void put_bytea_end(std::string& out) { out.append(2, '\0'); }
+void put_bytea_end(std::string& out) {
+  out.append(2, '\0');
+}
 
 bool put_bytea_text(std::string_view text, std::string& out) {
   if (text.starts_with("\\x")) {
@@ -315,6 +324,19 @@ int fixed_payload_bytes(KeyType type) {
   return 0;
 }
 
+// The size of a numeric payload, found without building its digits: lookups pass here.
+static std::optional<std::size_t> measure_numeric(std::string_view bytes) {
+  if (bytes.empty()) return std::nullopt;
+  const auto kind = static_cast<NumericValue::Class>(bytes[0]);
+  const bool negative = kind == NumericValue::Class::kNegative;
+  if (!negative && kind != NumericValue::Class::kPositive) return 1;
+  const char end = negative ? '\xff' : '\0';
+  for (std::size_t at = 3; at + 2 <= bytes.size(); at += 2) {
+    if (bytes[at] == end && bytes[at + 1] == end) return at + 2;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string_view> take_payload(KeyType type, std::string_view& bytes) {
   std::size_t size = static_cast<std::size_t>(fixed_payload_bytes(type));
   if (type == KeyType::kText) {
@@ -331,9 +353,9 @@ std::optional<std::string_view> take_payload(KeyType type, std::string_view& byt
       if (next != '\xff') return std::nullopt;
     }
   } else if (type == KeyType::kNumeric) {
-    std::string_view rest = bytes;
-    if (!take_numeric(rest)) return std::nullopt;
-    size = bytes.size() - rest.size();
+    const auto measured = measure_numeric(bytes);
+    if (!measured) return std::nullopt;
+    size = *measured;
   }
   if (size > bytes.size()) return std::nullopt;
   const std::string_view payload = bytes.substr(0, size);
@@ -370,10 +392,11 @@ Status append_binary(KeyType type, std::uint32_t oid, std::string_view bytes, st
   } else if (from && number(*from) && number(type)) {
     done = put_number_of_other_type(type, *from, bytes, key);
   } else {
-    done = fail(sqlstate::kNotSupported,
-                "a key of type " + std::string(name_of(type)) + " cannot be read from a parameter of the type " +
-                    (from ? std::string(name_of(*from)) : "with OID " + std::to_string(oid)),
-                "Declare the parameter as " + std::string(name_of(type)) + ".");
+    done =
+        fail(sqlstate::kNotSupported,
+             "a key of type " + std::string(name_of(type)) + " cannot be read from a parameter of the type " +
+                 (from ? std::string(name_of(*from)) : "with OID " + std::to_string(oid)),
+             "Declare the parameter as " + std::string(name_of(type)) + ".");
   }
   if (!done) key.resize(before);
   return done;
@@ -383,13 +406,18 @@ void append_bigint(std::int64_t value, std::string& key) {
   key += key_tag::kValue;
   put_signed(value, 8, key);
 }
-void append_min(std::string& key) { key += key_tag::kMin; }
-void append_max(std::string& key) { key += key_tag::kMax; }
+void append_min(std::string& key) {
+  key += key_tag::kMin;
+}
+void append_max(std::string& key) {
+  key += key_tag::kMax;
+}
 
 Result<std::string> encode_bound(const KeyTypes& types, const Bound& bound) {
   if (bound.size() != types.size()) {
-    return fail(sqlstate::kInvalidParameter, "a bound of " + std::to_string(bound.size()) + " columns for a key of " +
-                                                 std::to_string(types.size()) + ": (" + list_of(types) + ")");
+    return fail(sqlstate::kInvalidParameter, "a bound of " + std::to_string(bound.size()) +
+                                                 " columns for a key of " + std::to_string(types.size()) +
+                                                 ": (" + list_of(types) + ")");
   }
   std::string key;
   std::optional<BoundColumn::Kind> open_end;
@@ -411,8 +439,9 @@ Result<std::string> encode_bound(const KeyTypes& types, const Bound& bound) {
 
 Result<std::string> encode_key(const KeyTypes& types, const std::vector<std::string>& texts) {
   if (texts.size() != types.size()) {
-    return fail(sqlstate::kInvalidParameter, "a key of " + std::to_string(texts.size()) + " columns where it has " +
-                                                 std::to_string(types.size()) + ": (" + list_of(types) + ")");
+    return fail(sqlstate::kInvalidParameter, "a key of " + std::to_string(texts.size()) +
+                                                 " columns where it has " + std::to_string(types.size()) +
+                                                 ": (" + list_of(types) + ")");
   }
   std::string key;
   for (std::size_t i = 0; i < types.size(); ++i) KG_CHECK(append_text(types[i], texts[i], key));

@@ -1,8 +1,10 @@
-// Keys as bytes: comparing two encoded keys with memcmp is comparing the keys as PostgreSQL does (text under "C").
+// Keys as bytes: comparing two encoded keys with memcmp is comparing the keys as PostgreSQL does (text under
+// "C").
 //
-// A key is its columns one after the other. A column is one tag byte (MINVALUE, a value, MAXVALUE) and, for a value,
-// a payload that is prefix-free, so that a tuple compares column by column. docs/decisions/0030-shard-map.md has the
-// payload of each type. Nothing here allocates but what `key` has to grow; any thread may call.
+// A key is its columns one after the other. A column is one tag byte (MINVALUE, a value, MAXVALUE) and, for a
+// value, a payload that is prefix-free, so that a tuple compares column by column.
+// docs/decisions/0030-shard-map.md has the payload of each type. Appending allocates nothing when `key` has the
+// room (numeric excepted); any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -31,18 +33,18 @@ using Bound = std::vector<BoundColumn>;
 
 // Each of these appends one column to `key`; when it fails, `key` is as it was.
 //
-// From PostgreSQL's text form of the type. 22P02 when it is not one, 22003 or 22008 when out of range, 0A000 when the
-// form depends on the session (a timestamptz without its offset, 'now') or is not read here.
+// From PostgreSQL's text form of the type. 22P02 when it is not one, 22003 or 22008 when out of range, 0A000
+// when the form depends on the session (a timestamptz without its offset, 'now') or is not read here.
 Status append_text(KeyType type, std::string_view text, std::string& key);
-// From the binary form of a value of type `oid` (0: of `type` itself). The integer types and numeric may stand for
-// each other where the value is the same. 22P03 for bytes that are not such a value.
+// From the binary form of a value of type `oid` (0: of `type` itself). The integer types and numeric may stand
+// for each other where the value is the same. 22P03 for bytes that are not such a value.
 Status append_binary(KeyType type, std::uint32_t oid, std::string_view bytes, std::string& key);
 void append_bigint(std::int64_t value, std::string& key);
 void append_min(std::string& key);
 void append_max(std::string& key);
 
-// A whole key or bound from text, column by column. MINVALUE and MAXVALUE are as in PostgreSQL's partition bounds:
-// what follows one of them must be the same again.
+// A whole key or bound from text, column by column. MINVALUE and MAXVALUE are as in PostgreSQL's partition
+// bounds: what follows one of them must be the same again.
 Result<std::string> encode_bound(const KeyTypes& types, const Bound& bound);
 // A key has no MINVALUE or MAXVALUE.
 Result<std::string> encode_key(const KeyTypes& types, const std::vector<std::string>& texts);

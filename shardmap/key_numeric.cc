@@ -10,7 +10,9 @@ constexpr int kWeightMax = 32767;
 constexpr int kScaleMax = 16383;
 constexpr int kDecimalsADigit = 4;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool equals_ignoring_case(std::string_view text, std::string_view lower) {
   if (text.size() != lower.size()) return false;
@@ -36,7 +38,9 @@ void strip_zeros(NumericValue& value) {
 tl::unexpected<Error> not_numeric(std::string_view text) {
   return fail("22P02", "invalid input syntax for type numeric: \"" + std::string(text) + "\"");
 }
-tl::unexpected<Error> overflow() { return fail("22003", "value overflows numeric format"); }
+tl::unexpected<Error> overflow() {
+  return fail("22003", "value overflows numeric format");
+}
 
 // Decimal digits, the first worth 10^decimal_weight, to base-10000 digits aligned at the decimal point.
 void group_decimals(std::string_view decimals, int decimal_weight, NumericValue& value) {
@@ -160,7 +164,8 @@ NumericValue numeric_from_integer(std::int64_t integer) {
   NumericValue value;
   if (integer == 0) return value;
   value.kind = integer < 0 ? NumericValue::Class::kNegative : NumericValue::Class::kPositive;
-  std::uint64_t rest = integer < 0 ? 0 - static_cast<std::uint64_t>(integer) : static_cast<std::uint64_t>(integer);
+  std::uint64_t rest =
+      integer < 0 ? 0 - static_cast<std::uint64_t>(integer) : static_cast<std::uint64_t>(integer);
   for (; rest != 0; rest /= 10000) value.digits.push_back(static_cast<std::uint16_t>(rest % 10000));
   std::reverse(value.digits.begin(), value.digits.end());
   value.weight = static_cast<int>(value.digits.size()) - 1;
@@ -215,7 +220,8 @@ std::string numeric_to_text(const NumericValue& value) {
   return text;
 }
 
-// Class, then weight and digits, each digit plus one so that the closing 0 is below any; all turned over if negative.
+// Class, then weight and digits, each digit plus one so that the closing 0 is below any; all turned over if
+// negative.
 void put_numeric(const NumericValue& value, std::string& out) {
   out += static_cast<char>(value.kind);
   const bool negative = value.kind == NumericValue::Class::kNegative;

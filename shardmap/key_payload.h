@@ -32,7 +32,8 @@ inline std::int64_t get_signed(std::string_view bytes) {
   return static_cast<std::int64_t>(turned << unused) >> unused;
 }
 
-// A numeric in PostgreSQL's own terms: base-10000 digits without zeros at either end, the first worth 10000^weight.
+// A numeric in PostgreSQL's own terms: base-10000 digits without zeros at either end, the first worth
+// 10000^weight.
 struct NumericValue {
   enum class Class : std::uint8_t { kMinusInfinity = 1, kNegative, kZero, kPositive, kInfinity, kNaN };
   Class kind = Class::kZero;

@@ -37,9 +37,13 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-std::string_view name_of(KeyType type) { return kTypes[static_cast<std::size_t>(type)].name; }
+std::string_view name_of(KeyType type) {
+  return kTypes[static_cast<std::size_t>(type)].name;
+}
 
-std::uint32_t oid_of(KeyType type) { return kTypes[static_cast<std::size_t>(type)].oid; }
+std::uint32_t oid_of(KeyType type) {
+  return kTypes[static_cast<std::size_t>(type)].oid;
+}
 
 Result<KeyType> key_type_named(std::string_view name) {
   const std::string wanted = lower(name);

@@ -22,21 +22,24 @@ struct Mixer {
     }
   }
   void mix() {
-    a -= c; a ^= std::rotl(c, 4); c += b;   // clang-format off
+    a -= c;
+    a ^= std::rotl(c, 4);
+    c += b;  // clang-format off
     b -= a; b ^= std::rotl(a, 6); a += c;
     c -= b; c ^= std::rotl(b, 8); b += a;
     a -= c; a ^= std::rotl(c, 16); c += b;
     b -= a; b ^= std::rotl(a, 19); a += c;
-    c -= b; c ^= std::rotl(b, 4); b += a;   // clang-format on
+    c -= b; c ^= std::rotl(b, 4); b += a;  // clang-format on
   }
   std::uint64_t finish() {
-    c ^= b; c -= std::rotl(b, 14);   // clang-format off
+    c ^= b;
+    c -= std::rotl(b, 14);  // clang-format off
     a ^= c; a -= std::rotl(c, 11);
     b ^= a; b -= std::rotl(a, 25);
     c ^= b; c -= std::rotl(b, 16);
     a ^= c; a -= std::rotl(c, 4);
     b ^= a; b -= std::rotl(a, 14);
-    c ^= b; c -= std::rotl(b, 24);   // clang-format on
+    c ^= b; c -= std::rotl(b, 24);  // clang-format on
     return (std::uint64_t{b} << 32) | c;
   }
 };

@@ -1,8 +1,8 @@
 // PostgreSQL's extended hash of a key, from its encoded bytes. HASH maps divide the space of these hashes.
 //
-// It is what `hash_record_extended(ROW(a, b), seed)` answers in SQL, for one column as for several (docs/decisions/
-// 0030-shard-map.md says why that function): for one column that is the extended hash function of the type itself.
-// Pure; any thread may call; allocates for a bytea alone.
+// It is what `hash_record_extended(ROW(a, b), seed)` answers in SQL, for one column as for several
+// (docs/decisions/ 0030-shard-map.md says why that function): for one column that is the extended hash function
+// of the type itself. Pure; any thread may call; allocates for a bytea alone.
 #pragma once
 
 #include <cstdint>

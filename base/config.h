@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
+
 namespace kintsugi {
 
 using std::chrono::milliseconds;
@@ -56,6 +58,10 @@ struct LimitsConfig {
   std::int64_t max_message = std::int64_t{256} << 20;
 };
 
+struct LogConfig {
+  log::Level level = log::Level::kInfo;
+};
+
 struct UserConfig {
   std::string name;
   std::string password;  // plain; empty when `scram` is given
@@ -78,6 +84,7 @@ struct Config {
   MapConfig map;
   PoolConfig pool;
   LimitsConfig limits;
+  LogConfig log;
   std::vector<UserConfig> users;
   std::vector<ShardConfig> shards;
 };

@@ -170,6 +170,7 @@ Status put_text_payload(KeyType type, std::string_view text, std::string& out) {
       return {};
     case KeyType::kText:
       if (text.find('\0') != std::string_view::npos) return fail("22021", "a text cannot hold a zero byte");
+      if (!is_utf8(text)) return fail("22021", "a text key is not valid UTF-8");
       out += text;
       out += '\0';
       return {};
@@ -305,6 +306,28 @@ std::string_view trim_spaces(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    if (first < 0x80) {
+      ++at;
+      continue;
+    }
+    const std::size_t more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+    if (first < 0xc2 || first > 0xf4 || at + more >= text.size()) return false;
+    for (std::size_t i = 1; i <= more; ++i) {
+      if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return false;
+    }
+    const auto second = static_cast<unsigned char>(text[at + 1]);
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
+        (first == 0xf4 && second > 0x8f)) {
+      return false;
+    }
+    at += more + 1;
+  }
+  return true;
 }
 
 int fixed_payload_bytes(KeyType type) {

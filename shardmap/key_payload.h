@@ -68,5 +68,7 @@ std::optional<std::string_view> take_payload(KeyType type, std::string_view& byt
 std::string unescape_bytea(std::string_view payload);
 
 std::string_view trim_spaces(std::string_view text);
+// As PostgreSQL takes it: no overlong forms, no surrogates, nothing above U+10FFFF.
+bool is_utf8(std::string_view text);
 
 }  // namespace kintsugi::shardmap

@@ -1,0 +1,138 @@
+// The entries of one map in key order: chunks, and a directory over them. Copying it copies the directory and
+// shares the chunks. Lookups allocate nothing; any thread may call them. The changing calls are for the thread
+// that makes a new map, which ends with `finish()`. Private to shardmap/ but for ShardletView and EntrySpan.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardmap/chunk.h"
+#include "shardmap/name_index.h"
+
+namespace kintsugi::shardmap {
+
+// One entry where it lies: valid as long as its ShardMap.
+class ShardletView {
+ public:
+  ShardletView(const Chunk* chunk, std::size_t at) : chunk_(chunk), at_(static_cast<std::uint32_t>(at)) {}
+  [[nodiscard]] ShardId shard() const { return chunk_->shard(at_); }
+  [[nodiscard]] ShardletState state() const { return chunk_->state(at_); }
+  [[nodiscard]] std::string_view name() const { return chunk_->name(at_); }
+  [[nodiscard]] std::string_view low() const { return chunk_->low(at_); }    // LIST: the value
+  [[nodiscard]] std::string_view high() const { return chunk_->high(at_); }  // LIST: empty
+  [[nodiscard]] Entry entry() const { return chunk_->at(at_); }
+  // A RANGE entry that ends where the next begins, known without reading either.
+  [[nodiscard]] bool ends_at_next() const { return chunk_->contiguous(at_); }
+
+ private:
+  const Chunk* chunk_;
+  std::uint32_t at_;
+};
+
+// Where an entry is: the chunk's place in the directory and the entry's in the chunk.
+struct EntryPosition {
+  std::size_t chunk = 0;
+  std::size_t at = 0;
+  friend auto operator<=>(const EntryPosition&, const EntryPosition&) = default;
+};
+
+class EntryIndex;
+
+// Entries one after the other, in key order.
+class EntrySpan {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = ShardletView;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = ShardletView;
+    Iterator(const EntryIndex* index, EntryPosition position) : index_(index), position_(position) {}
+    ShardletView operator*() const;
+    Iterator& operator++();
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.position_ == b.position_; }
+
+   private:
+    const EntryIndex* index_;
+    EntryPosition position_;
+  };
+  EntrySpan(const EntryIndex* index, EntryPosition begin, EntryPosition end)
+      : index_(index), begin_(begin), end_(end) {}
+  [[nodiscard]] Iterator begin() const { return {index_, begin_}; }
+  [[nodiscard]] Iterator end() const { return {index_, end_}; }
+  [[nodiscard]] bool empty() const { return begin_ == end_; }
+
+ private:
+  const EntryIndex* index_;
+  EntryPosition begin_;
+  EntryPosition end_;
+};
+
+// What all maps of a ShardMap share while one of them is changed.
+struct ChunkRegister {
+  NameIndex names;
+  std::uint32_t next_chunk = 1;
+};
+
+class EntryIndex {
+ public:
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t bytes() const;
+
+  // The last entry whose low is not after `key`.
+  [[nodiscard]] std::optional<ShardletView> floor(std::string_view key) const;
+  // RANGE: the entries that share a key with [low, high). LIST: those whose value is in it. An empty `high` is
+  // no end.
+  [[nodiscard]] EntrySpan overlapping(std::string_view low, std::string_view high) const;
+  [[nodiscard]] EntrySpan all() const { return {this, {0, 0}, {chunks_.size(), 0}}; }
+  [[nodiscard]] const Chunk* chunk_with_id(std::uint32_t id) const;
+
+  // ---- while a new map is made; floor() and overlapping() are not to be used between a change and finish().
+  void insert(const Entry& entry, ChunkRegister& chunks);
+  void erase(std::string_view low, ChunkRegister& chunks);
+  // Puts another entry with the same low in its place.
+  void replace(const Entry& entry, ChunkRegister& chunks);
+  [[nodiscard]] std::optional<ShardletView> slow_floor(std::string_view key) const;
+  [[nodiscard]] std::optional<ShardletView> slow_after(
+      std::string_view key) const;  // the first with a low after it
+  // Appends an entry that is after all others; its bytes are copied. For loading.
+  void append(const Entry& entry, ChunkRegister& chunks, std::vector<std::uint64_t>& name_pairs);
+  void finish();
+
+ private:
+  friend class EntrySpan::Iterator;
+  [[nodiscard]] std::size_t slow_chunk_of(std::string_view key) const;
+  [[nodiscard]] EntryPosition position_after(std::string_view key) const;  // first with low > key
+  [[nodiscard]] EntryPosition position_from(std::string_view key) const;   // first with low >= key
+  void flush_appended();
+
+  std::vector<std::shared_ptr<const Chunk>> chunks_;
+  std::vector<std::uint32_t> ids_;    // of the chunks, for chunk_with_id
+  std::vector<std::uint64_t> heads_;  // of the chunks' first keys, but for the first chunk's
+  std::string prefix_;                // what those keys share
+  std::size_t size_ = 0;
+  struct Pending {
+    std::string low, high, name;
+    ShardId shard;
+    ShardletState state;
+  };
+  std::vector<Pending> pending_;  // appended, not yet in a chunk; the strings are used again
+  std::size_t pending_count_ = 0;
+  std::uint32_t pending_id_ = 0;
+};
+
+inline ShardletView EntrySpan::Iterator::operator*() const {
+  return {index_->chunks_[position_.chunk].get(), position_.at};
+}
+inline EntrySpan::Iterator& EntrySpan::Iterator::operator++() {
+  if (++position_.at == index_->chunks_[position_.chunk]->size()) position_ = {position_.chunk + 1, 0};
+  return *this;
+}
+
+}  // namespace kintsugi::shardmap

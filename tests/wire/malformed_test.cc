@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/fuzz/mutation.h"
 #include "tests/wire/every_message.h"
 
 namespace kintsugi::wire {
@@ -51,33 +52,12 @@ void refuses_other_lengths(const std::vector<Sample>& samples, Rewrite rewrite) 
   }
 }
 
-// Overwrites, inserts, removes and repeats bytes, with a taste for the values that break parsers.
-std::string mutated(std::string bytes, std::mt19937& random) {
-  constexpr unsigned char kNasty[] = {0x00, 0x01, 0x7f, 0x80, 0xff, 0xfe, 'S', 'P', ',', '='};
-  for (auto changes = 1 + random() % 4; changes > 0; --changes) {
-    std::size_t at = bytes.empty() ? 0 : random() % bytes.size();
-    char byte =
-        random() % 2 ? static_cast<char>(kNasty[random() % sizeof kNasty]) : static_cast<char>(random());
-    switch (random() % 4) {
-      case 0:
-        if (!bytes.empty()) bytes[at] = byte;
-        break;
-      case 1: bytes.insert(at, 1, byte); break;
-      case 2:
-        if (!bytes.empty()) bytes.erase(at, 1 + random() % 4);
-        break;
-      default: bytes.insert(at, bytes.substr(at, random() % 8)); break;
-    }
-  }
-  return bytes;
-}
-
 void survives_mutation(const std::vector<Sample>& samples, Rewrite rewrite, bool (*one_spelling)(char)) {
   std::mt19937 random(20260101);  // NOLINT: the same bytes every time
   int read = 0, refused = 0;
   for (const Sample& sample : samples) {
     for (int i = 0; i < 2000; ++i) {
-      std::string body = mutated(std::string(body_of(sample)), random);
+      std::string body = fuzz::mutated(std::string(body_of(sample)), random);
       auto result = rewrite_exact(rewrite, sample.frame[0], body);
       if (result) {
         ++read;
@@ -130,7 +110,7 @@ TEST(InitialPacket, SurvivesMutation) {
   std::mt19937 random(7);  // NOLINT
   for (const Sample& sample : initial_samples()) {
     for (int i = 0; i < 5000; ++i) {
-      std::string bytes = mutated(sample.frame, random);
+      std::string bytes = fuzz::mutated(sample.frame, random);
       if (i % 2 == 0 && bytes.size() >= 4) store_u32(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
       auto read = read_initial_packet(bytes);
       if (read && *read) {

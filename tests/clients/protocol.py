@@ -1,5 +1,6 @@
 """A client of the wire protocol with no manners: sends any bytes, and says what came back."""
 import base64
+import functools
 import hashlib
 import hmac
 import os
@@ -151,9 +152,14 @@ class RawClient:
                 lines.append(readable(kind, body))
 
 
+@functools.lru_cache(1000)
+def salted_password(password, salt, iterations):
+    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
+
+
 def scram_final(password, client_first_bare, server_first):
     fields = dict(part.split("=", 1) for part in server_first.split(","))
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
+    salted = salted_password(password, base64.b64decode(fields["s"]), int(fields["i"]))
     key = hmac.digest(salted, b"Client Key", "sha256")
     without_proof = f"c={base64.b64encode(b'n,,').decode()},r={fields['r']}"
     signature = hmac.digest(hashlib.sha256(key).digest(), f"{client_first_bare},{server_first},{without_proof}".encode(), "sha256")

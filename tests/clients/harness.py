@@ -8,7 +8,8 @@ through a transaction pool, other sessions disturb it (noise.py).
 A check is a function that judges for itself, only on the system under test.
 
     KINTSUGI_PROGRAM   the program to test (kintsugi)
-    KINTSUGI_SUT       kintsugi (default), direct or pgbouncer: stand-ins, to try the scenarios themselves
+    KINTSUGI_SUT       kintsugi (default); stand-ins, to try the scenarios themselves: direct, pgbouncer (session
+                       pooling), and pgbouncer-transaction, which leaks, so that the leak tests must fail
     KINTSUGI_LOAD      scales what is heavy; the sanitizer builds use less
 """
 import argparse
@@ -112,7 +113,7 @@ class Stage:
 
     def router(self, name="extra", **options):
         """A router of one's own, for a check that changes or kills it; the caller stops it."""
-        if SUT == "pgbouncer":  # a stand-in, to try the checks themselves
+        if SUT.startswith("pgbouncer"):  # a stand-in, to try the checks themselves
             return PgBouncer(self.cluster, self.root, name=name)
         if not os.access(PROGRAM, os.X_OK):
             raise RuntimeError(f"KINTSUGI_PROGRAM does not name a program: {PROGRAM!r}")
@@ -125,8 +126,10 @@ class Stage:
         if key not in self._systems:
             if SUT == "direct":
                 self._systems[key] = self.direct
-            elif SUT == "pgbouncer":
-                self._systems[key] = PgBouncer(self.cluster, self.root, name=f"pgbouncer-{mode}-{pool}")
+            elif SUT.startswith("pgbouncer"):
+                pooled = "transaction" if SUT.endswith("transaction") else "session"
+                self._systems[key] = PgBouncer(self.cluster, self.root, pooled, max(pool, 20 if pooled == "session" else 0),
+                                               name=f"pgbouncer-{mode}-{pool}")
             else:
                 size = pool if mode == "transaction" else 40
                 self._systems[key] = self.router(f"router-{mode}-{pool}", sections={"pool": {"mode": mode, "size": size}})

@@ -3,6 +3,7 @@
 Every round runs all systems of a cell one after the other before the next round begins, so that what the machine does
 besides hits all of them alike.
 """
+
 import argparse
 import os
 import signal
@@ -28,13 +29,24 @@ class Bench:
         self.program = os.environ["KINTSUGI_PROGRAM"]
         self.root = scratch_directory("kintsugi-bench-")
         self.end = time.monotonic() + options.budget
-        self.cluster = Cluster(self.root, settings={"shared_buffers": "512MB", "max_connections": 200, "max_wal_size": "4GB",
-                                                    "checkpoint_timeout": "1h"})
+        self.cluster = Cluster(
+            self.root,
+            settings={
+                "shared_buffers": "512MB",
+                "max_connections": 200,
+                "max_wal_size": "4GB",
+                "checkpoint_timeout": "1h",
+            },
+        )
         self.systems = []
         self.results, self.idle, self.instructions = {}, {}, {}
 
     def router(self, name, threads=1, **options):
-        sections = {"server": {"threads": threads, "max_clients": 12000}, "pool": {"size": POOL}, "log": {"level": "warn"}}
+        sections = {
+            "server": {"threads": threads, "max_clients": 12000},
+            "pool": {"size": POOL},
+            "log": {"level": "warn"},
+        }
         router = Kintsugi(self.program, self.cluster, self.root, name, sections=sections, **options)
         self.systems.append(router)
         return router
@@ -43,13 +55,18 @@ class Bench:
         return time.monotonic() + needed > self.end
 
     def relay(self):
-        systems = {"direct": Direct(self.cluster), "PgBouncer": PgBouncer(self.cluster, self.root, "transaction", POOL)}
+        systems = {
+            "direct": Direct(self.cluster),
+            "PgBouncer": PgBouncer(self.cluster, self.root, "transaction", POOL),
+        }
         self.systems.append(systems["PgBouncer"])
         systems["Kintsugi 1"] = self.router("kintsugi-1", 1)
         systems["Kintsugi 2"] = self.router("kintsugi-2", 2)
         print("loading pgbench's tables", flush=True)
         initialise(systems["direct"], self.options.scale)
-        cells = [Cell(s, p, c) for s in SCRIPTS for p in ("simple", "extended", "prepared") for c in (1, 16, 64)]
+        cells = [
+            Cell(s, p, c) for s in SCRIPTS for p in ("simple", "extended", "prepared") for c in (1, 16, 64)
+        ]
         cells = [cell for cell in cells if not self.options.cells or self.options.cells in str(cell)]
         for cell in cells:
             if self.out_of_time(len(systems) * self.options.seconds):
@@ -62,15 +79,27 @@ class Bench:
                         continue  # 1.18 cannot: a statement prepared on one connection is unknown on the next
                     rounds[name].append(run_cell(system, cell, self.options.seconds, self.root))
             row = report.summarise({cell: rounds})[cell]
-            print(f"{str(cell):42}" + "  ".join(
-                f"{name} {row[name]['tps'] or 0:8.0f} tps" + (f" {row[name]['cpu_us']:6.1f} us" if row[name]["cpu_us"] else "")
-                + (f" ({row[name]['error'][:60]})" if "error" in row[name] else "") for name in systems if name in row), flush=True)
+            print(
+                f"{str(cell):42}"
+                + "  ".join(
+                    f"{name} {row[name]['tps'] or 0:8.0f} tps"
+                    + (f" {row[name]['cpu_us']:6.1f} us" if row[name]["cpu_us"] else "")
+                    + (f" ({row[name]['error'][:60]})" if "error" in row[name] else "")
+                    for name in systems
+                    if name in row
+                ),
+                flush=True,
+            )
 
     def memory(self):
         for name, clients, make in (
-                ("Kintsugi", self.options.idle_clients, lambda: self.router("kintsugi-idle", 1)),
-                ("PgBouncer", min(2000, self.options.idle_clients),  # its logins are slow: it hashes the password each time
-                 lambda: PgBouncer(self.cluster, self.root, "transaction", POOL, "pgbouncer-idle"))):
+            ("Kintsugi", self.options.idle_clients, lambda: self.router("kintsugi-idle", 1)),
+            (
+                "PgBouncer",
+                min(2000, self.options.idle_clients),  # its logins are slow: it hashes the password each time
+                lambda: PgBouncer(self.cluster, self.root, "transaction", POOL, "pgbouncer-idle"),
+            ),
+        ):
             system = make()
             self.systems.append(system)
             try:
@@ -85,7 +114,9 @@ class Bench:
         try:
             if not self.results:
                 initialise(Direct(self.cluster), 1)
-            self.instructions = instructions.measure(lambda name, wrapper: self.router(name, 1, wrapper=wrapper), self.root)
+            self.instructions = instructions.measure(
+                lambda name, wrapper: self.router(name, 1, wrapper=wrapper), self.root
+            )
         except Exception as error:
             self.instructions = {"failed": str(error)[:300]}
         print("instructions a point select:", self.instructions, flush=True)
@@ -109,7 +140,9 @@ def main():
     parser.add_argument("--cells", help="only cells whose name contains this, such as 'point select, simple'")
     parser.add_argument("--only", default="relay,idle,instructions")
     parser.add_argument("--idle-clients", type=int, default=10000)
-    parser.add_argument("--budget", type=int, help="seconds in all; cells that do not fit are left out and said so")
+    parser.add_argument(
+        "--budget", type=int, help="seconds in all; cells that do not fit are left out and said so"
+    )
     parser.add_argument("--out", default=os.path.join(ROOT, "bench", "out"))
     options = parser.parse_args()
     options.seconds = options.seconds or (8 if options.full else 3)
@@ -117,8 +150,10 @@ def main():
     options.budget = options.budget or (3 * 3600 if options.full else 1200)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     facts = report.machine(os.environ["KINTSUGI_PROGRAM"])
-    facts["how"] = f"{options.rounds} round{'s' if options.rounds > 1 else ''} of {options.seconds} s a cell, pool of {POOL} connections, " \
-                   f"pgbench scale {options.scale}."
+    facts["how"] = (
+        f"{options.rounds} round{'s' if options.rounds > 1 else ''} of {options.seconds} s a cell, pool of {POOL} connections, "
+        f"pgbench scale {options.scale}."
+    )
     bench = Bench(options)
     try:
         for part, work in (("relay", bench.relay), ("idle", bench.memory), ("instructions", bench.count)):
@@ -126,8 +161,11 @@ def main():
                 work()
     finally:
         bench.stop()
-        report.write(options.out, facts, report.summarise(bench.results), bench.idle, bench.instructions, bench.results)
+        report.write(
+            options.out, facts, report.summarise(bench.results), bench.idle, bench.instructions, bench.results
+        )
         import shutil
+
         shutil.rmtree(bench.root, ignore_errors=True)
     print(f"written: {options.out}/results.md, results.json" + (", relay.png" if bench.results else ""))
 

@@ -1,8 +1,10 @@
 """What an idle client costs: ten thousand logged in, resident memory before and after, all of them asked at the end."""
+
 import resource
 import time
 
 from protocol import RawClient, query
+
 
 def allow_open_files(count):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -35,9 +37,17 @@ def measure(system, clients, seconds):
         for client in held:
             answered += client.ask(query("SELECT 1"))[-1] == "Z b'I'"
         after = system.status_kb()
-        return {"clients": len(held), "answered": answered, "kb_before": base, "kb_logged_in": fresh, "kb_after_a_statement": after,
-                "kb_a_client": (fresh - base) / (len(held) - warm), "kb_a_client_after_a_statement": (after - base) / (len(held) - warm),
-                "idle_cpu_percent": 100 * idle_cpu / idle_for, "seconds": time.monotonic() - begin}
+        return {
+            "clients": len(held),
+            "answered": answered,
+            "kb_before": base,
+            "kb_logged_in": fresh,
+            "kb_after_a_statement": after,
+            "kb_a_client": (fresh - base) / (len(held) - warm),
+            "kb_a_client_after_a_statement": (after - base) / (len(held) - warm),
+            "idle_cpu_percent": 100 * idle_cpu / idle_for,
+            "seconds": time.monotonic() - begin,
+        }
     finally:
         for client in held:
             client.socket.close()

@@ -1,4 +1,5 @@
 """Instructions of the router a point select, counted by callgrind: repeatable on a machine that others use too."""
+
 import glob
 import os
 import re
@@ -9,8 +10,13 @@ from postgres import BIN
 
 
 def pgbench(port, protocol, transactions):
-    done = subprocess.run([f"{BIN}/pgbench", "-n", "-b", "select-only", "-M", protocol, "-c", "1", "-t", str(transactions)],
-                          env=environment(port), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [f"{BIN}/pgbench", "-n", "-b", "select-only", "-M", protocol, "-c", "1", "-t", str(transactions)],
+        env=environment(port),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-500:])
 
@@ -33,8 +39,15 @@ def measure(start_router, directory, few=500, many=3500):
         counts = []
         for transactions in (few, many):
             name = f"{protocol}-{transactions}"
-            router = start_router(f"callgrind-{name}", wrapper=[
-                "valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={directory}/callgrind.{name}.%p"])
+            router = start_router(
+                f"callgrind-{name}",
+                wrapper=[
+                    "valgrind",
+                    "-q",
+                    "--tool=callgrind",
+                    f"--callgrind-out-file={directory}/callgrind.{name}.%p",
+                ],
+            )
             pgbench(router.port, protocol, transactions)
             counts.append(total(router, directory, name))
         results[protocol] = (counts[1] - counts[0]) / (many - few)

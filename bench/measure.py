@@ -1,4 +1,5 @@
 """One cell of the comparison: pgbench against one address, and the CPU that the process behind it used meanwhile."""
+
 import dataclasses
 import os
 import re
@@ -26,13 +27,27 @@ class Cell:
 
 
 def environment(port):
-    return {**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(port), "PGDATABASE": DATABASE, "PGUSER": USER,
-            "PGPASSWORD": PASSWORD, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable", "PGCONNECT_TIMEOUT": "20"}
+    return {
+        **os.environ,
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(port),
+        "PGDATABASE": DATABASE,
+        "PGUSER": USER,
+        "PGPASSWORD": PASSWORD,
+        "PGSSLMODE": "disable",
+        "PGGSSENCMODE": "disable",
+        "PGCONNECT_TIMEOUT": "20",
+    }
 
 
 def initialise(system, scale):
-    subprocess.run([f"{BIN}/pgbench", "-i", "-q", "-s", str(scale)], env=environment(system.port), check=True,
-                   capture_output=True, timeout=600)
+    subprocess.run(
+        [f"{BIN}/pgbench", "-i", "-q", "-s", str(scale)],
+        env=environment(system.port),
+        check=True,
+        capture_output=True,
+        timeout=600,
+    )
 
 
 def run_cell(system, cell, seconds, directory):
@@ -43,15 +58,36 @@ def run_cell(system, cell, seconds, directory):
         arguments[1] = os.path.join(directory, arguments[1])
         with open(arguments[1], "w") as file:
             file.write(THOUSAND)
-    command = [f"{BIN}/pgbench", "-n", "-M", cell.protocol, "-c", str(cell.clients), "-j", str(min(2, cell.clients)),
-               "-T", str(seconds), "-P", "1", *arguments]
-    process = subprocess.Popen(command, env=environment(system.port), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        f"{BIN}/pgbench",
+        "-n",
+        "-M",
+        cell.protocol,
+        "-c",
+        str(cell.clients),
+        "-j",
+        str(min(2, cell.clients)),
+        "-T",
+        str(seconds),
+        "-P",
+        "1",
+        *arguments,
+    ]
+    process = subprocess.Popen(
+        command, env=environment(system.port), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + seconds + 60
     marks, errors = [], []
     for line in process.stderr:
         progress = re.match(r"progress: ([\d.]+) s, ([\d.]+) tps", line)
         if progress:
-            marks.append((float(progress.group(1)), float(progress.group(2)), system.cpu_seconds() if system.process else None))
+            marks.append(
+                (
+                    float(progress.group(1)),
+                    float(progress.group(2)),
+                    system.cpu_seconds() if system.process else None,
+                )
+            )
         elif "error" in line.lower() or "aborted" in line:
             errors.append(line.strip())
         if time.monotonic() > deadline:
@@ -67,6 +103,9 @@ def run_cell(system, cell, seconds, directory):
         transactions = sum(rate * (at - before[0]) for before, (at, rate, _) in zip(marks, marks[1:]))
         if transactions > 0:
             user, kernel = (marks[-1][2][i] - marks[0][2][i] for i in (0, 1))
-            result.update(user_us=user / transactions * 1e6, system_us=kernel / transactions * 1e6,
-                          cpu_us=(user + kernel) / transactions * 1e6)
+            result.update(
+                user_us=user / transactions * 1e6,
+                system_us=kernel / transactions * 1e6,
+                cpu_us=(user + kernel) / transactions * 1e6,
+            )
     return result

@@ -1,4 +1,5 @@
 """asyncpg: prepared statements everywhere, binary results, its own pool with its own reset query."""
+
 import asyncio
 import datetime
 import decimal
@@ -13,14 +14,25 @@ from postgres import DATABASE, PASSWORD, USER, wait_until
 
 def asynchronous(function):
     """The scenario's body as a coroutine."""
+
     def run_it(run):
         asyncio.run(asyncio.wait_for(function(run), 55))
+
     run_it.__name__, run_it.__doc__ = function.__name__, function.__doc__
     return run_it
 
 
 def address(run, **extra):
-    return dict(host=run.host, port=run.port, user=USER, password=PASSWORD, database=DATABASE, ssl=False, timeout=20, **extra)
+    return dict(
+        host=run.host,
+        port=run.port,
+        user=USER,
+        password=PASSWORD,
+        database=DATABASE,
+        ssl=False,
+        timeout=20,
+        **extra,
+    )
 
 
 async def connect(run, **extra):
@@ -32,7 +44,15 @@ async def failing(run, awaitable):
         await awaitable
         run.note("no error")
     except asyncpg.PostgresError as error:
-        run.note("error", type(error).__name__, error.sqlstate, error.message, error.detail, error.hint, error.position)
+        run.note(
+            "error",
+            type(error).__name__,
+            error.sqlstate,
+            error.message,
+            error.detail,
+            error.hint,
+            error.position,
+        )
     except asyncpg.InterfaceError as error:
         run.note("interface error", re.sub("0x[0-9a-f]+", "0x", str(error)))
 
@@ -41,22 +61,47 @@ async def failing(run, awaitable):
 @asynchronous
 async def queries_and_types(run):
     c = await connect(run)
-    row = await c.fetchrow("SELECT $1::int2 a, $2::int8 b, $3::float8 c, $4::numeric d, $5::text e, $6::bytea f, $7::date g, "
-                           "$8::timestamptz h, $9::interval i, $10::uuid j, $11::jsonb k, $12::int[] l, $13::inet m, "
-                           "$14::int4range n, $15::bool o, $16::time p, $17::point q, $18::bit(5) r",
-                           1, 2**40, 1.5, decimal.Decimal("1.10"), "é", b"\0\1", datetime.date(2024, 2, 29),
-                           datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(days=1, seconds=2),
-                           uuid.UUID(int=5), '{"a": 1}', [1, None], "10.0.0.1", asyncpg.Range(1, 5), True,
-                           datetime.time(1, 2, 3), (1.0, 2.0), asyncpg.BitString("10101"))
+    row = await c.fetchrow(
+        "SELECT $1::int2 a, $2::int8 b, $3::float8 c, $4::numeric d, $5::text e, $6::bytea f, $7::date g, "
+        "$8::timestamptz h, $9::interval i, $10::uuid j, $11::jsonb k, $12::int[] l, $13::inet m, "
+        "$14::int4range n, $15::bool o, $16::time p, $17::point q, $18::bit(5) r",
+        1,
+        2**40,
+        1.5,
+        decimal.Decimal("1.10"),
+        "é",
+        b"\0\1",
+        datetime.date(2024, 2, 29),
+        datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc),
+        datetime.timedelta(days=1, seconds=2),
+        uuid.UUID(int=5),
+        '{"a": 1}',
+        [1, None],
+        "10.0.0.1",
+        asyncpg.Range(1, 5),
+        True,
+        datetime.time(1, 2, 3),
+        (1.0, 2.0),
+        asyncpg.BitString("10101"),
+    )
     run.note(dict(row))
-    for text in ("SELECT 1; SELECT 2", "CREATE TABLE t (i int PRIMARY KEY, x text)", "INSERT INTO t SELECT i, 'x' "
-                 "FROM generate_series(1, 5) i", "UPDATE t SET x = 'y' WHERE i < 3", "DELETE FROM t WHERE i = 5", "BEGIN", "COMMIT"):
+    for text in (
+        "SELECT 1; SELECT 2",
+        "CREATE TABLE t (i int PRIMARY KEY, x text)",
+        "INSERT INTO t SELECT i, 'x' " "FROM generate_series(1, 5) i",
+        "UPDATE t SET x = 'y' WHERE i < 3",
+        "DELETE FROM t WHERE i = 5",
+        "BEGIN",
+        "COMMIT",
+    ):
         run.note(text, await c.execute(text))
     run.note(await c.fetchval("SELECT count(*) FROM t"), await c.fetch("SELECT * FROM t ORDER BY i"))
     run.note(await c.execute("INSERT INTO t VALUES ($1, $2)", 9, "nine"))
     await c.executemany("INSERT INTO t VALUES ($1, $2)", [(i, str(i)) for i in range(100, 100 + scaled(300))])
     run.note(await c.fetchval("SELECT count(*) FROM t WHERE i >= 100") == scaled(300))
-    await failing(run, c.executemany("INSERT INTO t VALUES ($1, $2)", [(i, "z") for i in (1000, 1001, 1, 1002)]))
+    await failing(
+        run, c.executemany("INSERT INTO t VALUES ($1, $2)", [(i, "z") for i in (1000, 1001, 1, 1002)])
+    )
     run.note(await c.fetchval("SELECT count(*) FROM t WHERE i >= 1000"))
     run.note(c.get_server_version(), c.get_settings().TimeZone, c.get_settings().server_encoding)
     await c.close()
@@ -66,8 +111,10 @@ async def queries_and_types(run):
 @asynchronous
 async def type_introspection(run):
     c = await connect(run)
-    await c.execute("CREATE TYPE color AS ENUM ('red', 'green'); CREATE TYPE pair AS (a int, c color); "
-                    "CREATE DOMAIN small AS int CHECK (VALUE < 100); CREATE TABLE typed (p pair, cs color[], s small)")
+    await c.execute(
+        "CREATE TYPE color AS ENUM ('red', 'green'); CREATE TYPE pair AS (a int, c color); "
+        "CREATE DOMAIN small AS int CHECK (VALUE < 100); CREATE TABLE typed (p pair, cs color[], s small)"
+    )
     run.note(await c.execute("INSERT INTO typed VALUES ($1, $2, $3)", (1, "red"), ["green", "red"], 7))
     row = await c.fetchrow("SELECT * FROM typed")
     run.note(tuple(row["p"]), row["cs"], row["s"])
@@ -87,7 +134,11 @@ async def prepared_and_the_statement_cache(run):
         for i in range(6):
             run.note(await c.fetchval(f"SELECT {i} * $1::int", turn))
     p = await c.prepare("SELECT $1::int AS n, $2::text AS t")
-    run.note([(a.name, a.type.name) for a in p.get_attributes()], [t.name for t in p.get_parameters()], p.get_statusmsg())
+    run.note(
+        [(a.name, a.type.name) for a in p.get_attributes()],
+        [t.name for t in p.get_parameters()],
+        p.get_statusmsg(),
+    )
     for i in range(4):
         run.note(await p.fetchrow(i, str(i)))
     run.note(await p.explain(1, "x"))
@@ -133,8 +184,12 @@ async def cursors(run):
             total += row["i"]
         run.note(total)
         cursor = await c.cursor("SELECT i FROM generate_series(1, $1::int) i", 20)
-        run.note(await cursor.fetch(3), await cursor.forward(5), await cursor.fetchrow(), await cursor.fetch(100))
-        one, two = await c.cursor("SELECT generate_series(1, 9)"), await c.cursor("SELECT generate_series(11, 19)")
+        run.note(
+            await cursor.fetch(3), await cursor.forward(5), await cursor.fetchrow(), await cursor.fetch(100)
+        )
+        one, two = await c.cursor("SELECT generate_series(1, 9)"), await c.cursor(
+            "SELECT generate_series(11, 19)"
+        )
         for _ in range(3):
             run.note(await one.fetch(2), await two.fetch(2))
     await failing(run, c.cursor("SELECT 1").__aiter__().__anext__())
@@ -148,7 +203,9 @@ async def transactions(run):
     await c.execute("CREATE TABLE t (i int PRIMARY KEY)")
     for isolation in ("read_committed", "repeatable_read", "serializable"):
         async with c.transaction(isolation=isolation, readonly=True, deferrable=isolation == "serializable"):
-            run.note(await c.fetchval("SHOW transaction_isolation"), await c.fetchval("SHOW transaction_read_only"))
+            run.note(
+                await c.fetchval("SHOW transaction_isolation"), await c.fetchval("SHOW transaction_read_only")
+            )
             run.note(c.is_in_transaction())
     async with c.transaction():
         await c.execute("INSERT INTO t VALUES (1)")
@@ -180,7 +237,10 @@ async def inner_failure(c):
 async def copying(run):
     c = await connect(run)
     await c.execute("CREATE TABLE c (i int, t text, d date)")
-    rows = [(i, None if i % 7 == 0 else f"text {i}", datetime.date(2024, 1, 1 + i % 28)) for i in range(scaled(5000))]
+    rows = [
+        (i, None if i % 7 == 0 else f"text {i}", datetime.date(2024, 1, 1 + i % 28))
+        for i in range(scaled(5000))
+    ]
     run.note(await c.copy_records_to_table("c", records=rows))
     run.note(await c.copy_records_to_table("c", records=[(1,), (2,)], columns=["i"]))
     run.note(await c.fetchrow("SELECT count(*), sum(i), count(t), max(d) FROM c"))
@@ -191,7 +251,11 @@ async def copying(run):
 
     async def collect(data):
         out.extend(data)
-    run.note(await c.copy_from_query("SELECT i, t FROM c WHERE i < 10 ORDER BY i, t", output=collect, format="csv"), bytes(out))
+
+    run.note(
+        await c.copy_from_query("SELECT i, t FROM c WHERE i < 10 ORDER BY i, t", output=collect, format="csv"),
+        bytes(out),
+    )
     out.clear()
     run.note(await c.copy_from_table("c", output=collect, format="binary"), len(out))
     async with c.transaction():
@@ -258,6 +322,7 @@ async def its_pool_resets_sessions(run):
                     seen = await c.fetchval("SHOW work_mem")
                     if seen != f"{n + 1000}kB":
                         return f"worker {n} saw {seen}, its own is {n + 1000}kB"
+
         run.note(set(await asyncio.gather(*(worker(n) for n in range(12)))))
         run.note(await pool.fetchval("SELECT count(*) FROM t") == 12 * scaled(20))
 
@@ -273,19 +338,30 @@ async def cancelled_by_a_timeout(run):
             run.note("timed out")
         run.note(await c.fetchval("SELECT 1"), c.is_in_transaction())
     with run.connect() as witness:
-        wait_until("the cancelled statement to be gone", lambda: witness.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(30)%' AND state = 'active' "
-            "AND pid <> pg_backend_pid()").fetchone()[0] == 0)
+        wait_until(
+            "the cancelled statement to be gone",
+            lambda: witness.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(30)%' AND state = 'active' "
+                "AND pid <> pg_backend_pid()"
+            ).fetchone()[0]
+            == 0,
+        )
     await c.close()
 
 
 @scenario
 @asynchronous
 async def server_settings(run):
-    c = await connect(run, server_settings={"application_name": "async app", "work_mem": "3MB", "search_path": "x,y"})
+    c = await connect(
+        run, server_settings={"application_name": "async app", "work_mem": "3MB", "search_path": "x,y"}
+    )
     for _ in range(2):
-        run.note(await c.fetchrow("SELECT current_setting('application_name') a, current_setting('work_mem') b, "
-                                  "current_setting('search_path') c"))
+        run.note(
+            await c.fetchrow(
+                "SELECT current_setting('application_name') a, current_setting('work_mem') b, "
+                "current_setting('search_path') c"
+            )
+        )
     await c.execute("SET work_mem = '5MB'")
     await c.reset()
     run.note(await c.fetchval("SHOW work_mem"))

@@ -12,6 +12,7 @@ A check is a function that judges for itself, only on the system under test.
                        pooling), and pgbouncer-transaction, which leaks, so that the leak tests must fail
     KINTSUGI_LOAD      scales what is heavy; the sanitizer builds use less
 """
+
 import argparse
 import difflib
 import faulthandler
@@ -33,8 +34,11 @@ LOAD = float(os.environ.get("KINTSUGI_LOAD", "1"))
 SUT = os.environ.get("KINTSUGI_SUT", "kintsugi")
 PROGRAM = os.environ.get("KINTSUGI_PROGRAM", "")
 SANITIZER_WORDS = "AddressSanitizer", "ThreadSanitizer", "LeakSanitizer", "runtime error:", "INVARIANT"
-SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=77:detect_stack_use_after_return=1",
-                     "TSAN_OPTIONS": "exitcode=77:second_deadlock_stack=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=1:exitcode=77:detect_stack_use_after_return=1",
+    "TSAN_OPTIONS": "exitcode=77:second_deadlock_stack=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 _registered = []
 
 
@@ -45,17 +49,21 @@ def scaled(count, least=1):
 
 def scenario(function=None, *, wire=True, noise=True, pool=2, seconds=60):
     """Compared between direct and routed. `pool` is larger where a scenario pins several sessions at once."""
+
     def register(f):
         _registered.append(dict(f=f, kind="scenario", wire=wire, noise=noise, pool=pool, seconds=seconds))
         return f
+
     return register(function) if function else register
 
 
 def check(function=None, *, seconds=60):
     """Runs on the system under test only: f(stage)."""
+
     def register(f):
         _registered.append(dict(f=f, kind="check", seconds=seconds))
         return f
+
     return register(function) if function else register
 
 
@@ -71,8 +79,16 @@ class Run:
         self.notes.append("  ".join(thing if isinstance(thing, str) else repr(thing) for thing in things))
 
     def conninfo(self, **extra):
-        keys = dict(host=self.host, port=self.port, dbname=DATABASE, user=USER, password=PASSWORD, sslmode="disable",
-                    gssencmode="disable", connect_timeout=20)
+        keys = dict(
+            host=self.host,
+            port=self.port,
+            dbname=DATABASE,
+            user=USER,
+            password=PASSWORD,
+            sslmode="disable",
+            gssencmode="disable",
+            connect_timeout=20,
+        )
         keys.update(extra)
         return psycopg.conninfo.make_conninfo(**keys)
 
@@ -81,9 +97,21 @@ class Run:
 
     def environment(self, **extra):
         """For programs on libpq."""
-        return {**os.environ, "PGHOST": self.host, "PGPORT": str(self.port), "PGDATABASE": DATABASE, "PGUSER": USER,
-                "PGPASSWORD": PASSWORD, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable", "PGCONNECT_TIMEOUT": "20",
-                "LC_ALL": "C.UTF-8", "PSQLRC": "/dev/null", "PAGER": "cat", **extra}
+        return {
+            **os.environ,
+            "PGHOST": self.host,
+            "PGPORT": str(self.port),
+            "PGDATABASE": DATABASE,
+            "PGUSER": USER,
+            "PGPASSWORD": PASSWORD,
+            "PGSSLMODE": "disable",
+            "PGGSSENCMODE": "disable",
+            "PGCONNECT_TIMEOUT": "20",
+            "LC_ALL": "C.UTF-8",
+            "PSQLRC": "/dev/null",
+            "PAGER": "cat",
+            **extra,
+        }
 
     def error(self, action, *arguments, **keywords):
         """Runs what is expected to fail in the server, and notes how."""
@@ -91,8 +119,16 @@ class Run:
             action(*arguments, **keywords)
         except psycopg.Error as error:
             d = error.diag
-            self.note("error", type(error).__name__, error.sqlstate, d.severity, d.message_primary, d.message_detail,
-                      d.message_hint, d.statement_position)
+            self.note(
+                "error",
+                type(error).__name__,
+                error.sqlstate,
+                d.severity,
+                d.message_primary,
+                d.message_detail,
+                d.message_hint,
+                d.statement_position,
+            )
             return error
         self.note("no error")
 
@@ -128,11 +164,18 @@ class Stage:
                 self._systems[key] = self.direct
             elif SUT.startswith("pgbouncer"):
                 pooled = "transaction" if SUT.endswith("transaction") else "session"
-                self._systems[key] = PgBouncer(self.cluster, self.root, pooled, max(pool, 20 if pooled == "session" else 0),
-                                               name=f"pgbouncer-{mode}-{pool}")
+                self._systems[key] = PgBouncer(
+                    self.cluster,
+                    self.root,
+                    pooled,
+                    max(pool, 20 if pooled == "session" else 0),
+                    name=f"pgbouncer-{mode}-{pool}",
+                )
             else:
                 size = pool if mode == "transaction" else 40
-                self._systems[key] = self.router(f"router-{mode}-{pool}", sections={"pool": {"mode": mode, "size": size}})
+                self._systems[key] = self.router(
+                    f"router-{mode}-{pool}", sections={"pool": {"mode": mode, "size": size}}
+                )
         return self._systems[key]
 
     def stop(self):
@@ -144,11 +187,17 @@ class Stage:
             except RuntimeError as error:
                 complaints.append(str(error))
         for directory, _, files in os.walk(self.root):
-            if "log" in files and "router" in os.path.basename(directory) or "extra" in os.path.basename(directory):
+            if (
+                "log" in files
+                and "router" in os.path.basename(directory)
+                or "extra" in os.path.basename(directory)
+            ):
                 with open(os.path.join(directory, "log"), errors="replace") as file:
                     text = file.read()
                 if any(word in text for word in SANITIZER_WORDS):
-                    complaints.append(f"{os.path.basename(directory)}'s log has a sanitizer's report:\n{text[-20000:]}")
+                    complaints.append(
+                        f"{os.path.basename(directory)}'s log has a sanitizer's report:\n{text[-20000:]}"
+                    )
         self.cluster.stop()
         shutil.rmtree(self.root, ignore_errors=True)
         return complaints
@@ -174,11 +223,15 @@ def observe(stage, system, entry, noisy):
 def difference(entry, direct, routed):
     texts = []
     for title, a, b in [("notes", direct[0], routed[0])] + [
-            (f"connection {i + 1} on the wire", a, b)
-            for i, (a, b) in enumerate(zip(direct[1], routed[1]))]:
+        (f"connection {i + 1} on the wire", a, b) for i, (a, b) in enumerate(zip(direct[1], routed[1]))
+    ]:
         if a != b:
-            texts.append(f"--- {title} differ (- direct, + routed)\n" + "\n".join(
-                line[:600] for line in difflib.unified_diff(a, b, "direct", "routed", lineterm="", n=2)))
+            texts.append(
+                f"--- {title} differ (- direct, + routed)\n"
+                + "\n".join(
+                    line[:600] for line in difflib.unified_diff(a, b, "direct", "routed", lineterm="", n=2)
+                )
+            )
     if len(direct[1]) != len(routed[1]):
         texts.append(f"--- {len(direct[1])} connections directly, {len(routed[1])} routed")
     return "\n".join(texts)
@@ -191,8 +244,12 @@ def perform(stage, entry, mode):
     direct = observe(stage, stage.direct, entry, False)
     if not direct[0]:
         return "the scenario noted nothing: it cannot fail"
-    routed = observe(stage, stage.system(mode, entry["pool"]), entry,
-                     entry["noise"] and SUT == "kintsugi" and mode == "transaction")
+    routed = observe(
+        stage,
+        stage.system(mode, entry["pool"]),
+        entry,
+        entry["noise"] and SUT == "kintsugi" and mode == "transaction",
+    )
     return difference(entry, direct, routed)
 
 
@@ -205,6 +262,7 @@ def main(**cluster_options):
 
     def too_long(*_):
         raise TimeoutError("the scenario took too long")
+
     signal.signal(signal.SIGALRM, too_long)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     failed, ran, stage = [], 0, Stage(**cluster_options)

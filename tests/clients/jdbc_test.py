@@ -1,4 +1,5 @@
 """The JDBC driver: jdbc/Scenarios.java, compiled here, one run of the virtual machine a scenario."""
+
 import os
 import re
 import subprocess
@@ -15,9 +16,13 @@ classes = None
 def compiled():
     global classes
     if not classes:
-        classes = os.path.join(os.environ.get("KINTSUGI_BUILD") or tempfile.gettempdir(), "kintsugi-jdbc-classes")
+        classes = os.path.join(
+            os.environ.get("KINTSUGI_BUILD") or tempfile.gettempdir(), "kintsugi-jdbc-classes"
+        )
         os.makedirs(classes, exist_ok=True)
-        done = subprocess.run(["javac", "-nowarn", "-cp", DRIVER, "-d", classes, SOURCE], capture_output=True, text=True)
+        done = subprocess.run(
+            ["javac", "-nowarn", "-cp", DRIVER, "-d", classes, SOURCE], capture_output=True, text=True
+        )
         if done.returncode:
             raise RuntimeError(f"javac: {done.stderr}")
     return classes
@@ -25,9 +30,26 @@ def compiled():
 
 def java(run, name):
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{DRIVER}:{compiled()}", "Scenarios", run.host,
-         str(run.port), DATABASE, USER, PASSWORD, name, str(LOAD)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=85)
+        [
+            "java",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-cp",
+            f"{DRIVER}:{compiled()}",
+            "Scenarios",
+            run.host,
+            str(run.port),
+            DATABASE,
+            USER,
+            PASSWORD,
+            name,
+            str(LOAD),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=85,
+    )
     run.note(f"status {done.returncode}")
     for line in done.stdout.splitlines():
         run.note(re.sub(r"\.java:\d+", ".java", line))
@@ -38,12 +60,24 @@ def java(run, name):
 def add(name, **options):
     def body(run):
         java(run, name)
+
     body.__name__ = name
     scenario(body, seconds=100, **options)
 
 
-for name in ("typesAndMetadata", "serverPreparedAfterFiveRuns", "cachedPlanAfterDdl", "fetchSize", "batches", "autosave",
-             "copyManager", "transactionsAndIsolation", "errorsAndNotices", "connectionProperties", "largeParameters"):
+for name in (
+    "typesAndMetadata",
+    "serverPreparedAfterFiveRuns",
+    "cachedPlanAfterDdl",
+    "fetchSize",
+    "batches",
+    "autosave",
+    "copyManager",
+    "transactionsAndIsolation",
+    "errorsAndNotices",
+    "connectionProperties",
+    "largeParameters",
+):
     add(name)
 add("databaseMetaData", wire=False)
 add("cancelAndTimeout", wire=False)

@@ -3,6 +3,7 @@
 Every session checks at every step that it sees its own state and nothing else. On PostgreSQL itself all of this is
 true by nature, so each check also runs there first: a test that fails there is wrong.
 """
+
 import random
 import threading
 
@@ -40,6 +41,7 @@ def crowd(stage, system, session, sessions=SESSIONS, rounds=ROUNDS, **connect):
         except BaseException as error:
             errors.append(f"session {number} on {system.name}: {type(error).__name__}: {error}")
             barrier.abort()
+
     threads = [threading.Thread(target=live, args=(n,), daemon=True) for n in range(sessions)]
     for thread in threads:
         thread.start()
@@ -62,14 +64,27 @@ def both(stage, session, pool=2, **options):
 @check
 def settings(stage):
     def session(n, c, dice):
-        mine = {"work_mem": f"{1000 + n}kB", "my.number": str(n), "statement_timeout": f"{601 + n}s",
-                "search_path": f"s{n}, public", "TimeZone": dice.choice(("Asia/Tokyo", "America/Lima", "UTC")),
-                "extra_float_digits": str(n % 4), "lock_timeout": f"{501 + n}s"}
+        mine = {
+            "work_mem": f"{1000 + n}kB",
+            "my.number": str(n),
+            "statement_timeout": f"{601 + n}s",
+            "search_path": f"s{n}, public",
+            "TimeZone": dice.choice(("Asia/Tokyo", "America/Lima", "UTC")),
+            "extra_float_digits": str(n % 4),
+            "lock_timeout": f"{501 + n}s",
+        }
 
         def setting(name, value):
             mine[name] = value
-            c.execute(dice.choice((f"SET {name} = {value}" if name == "search_path" else f"SET {name} TO '{value}'",
-                                   f"SELECT set_config('{name}', '{value}', false)")))
+            c.execute(
+                dice.choice(
+                    (
+                        f"SET {name} = {value}" if name == "search_path" else f"SET {name} TO '{value}'",
+                        f"SELECT set_config('{name}', '{value}', false)",
+                    )
+                )
+            )
+
         for name, value in list(mine.items()):
             setting(name, value)
         yield
@@ -86,12 +101,14 @@ def settings(stage):
                     c.execute("SET LOCAL my.number = 'for now'")
                     expect("SET LOCAL", c.execute("SHOW my.number").fetchone()[0], "for now")
             yield
+
     both(stage, session)
 
 
 @check
 def reset_to_what_was(stage):
     """RESET goes back to the startup parameters of this client, not to those of another or of the backend."""
+
     def session(n, c, dice):
         yield
         while True:
@@ -100,6 +117,7 @@ def reset_to_what_was(stage):
             c.execute(dice.choice(("RESET work_mem", "RESET ALL", "DISCARD ALL", "SET work_mem TO DEFAULT")))
             expect("work_mem after reset", c.execute("SHOW work_mem").fetchone()[0], "3MB")
             yield
+
     both(stage, session, options="-c work_mem=3MB")
 
 
@@ -109,15 +127,22 @@ def application_names(stage):
         c.execute(f"SET application_name = 'app {n}'")
         yield
         while True:
-            expect("application_name", c.execute("SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()")
-                   .fetchone()[0], f"app {n}")
+            expect(
+                "application_name",
+                c.execute(
+                    "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+                ).fetchone()[0],
+                f"app {n}",
+            )
             yield
+
     both(stage, session)
 
 
 @check
 def prepared_names(stage):
     """One name, as many meanings as sessions: in the protocol and in SQL, redefined and deallocated as they go."""
+
     def session(n, c, dice):
         value = n
 
@@ -131,8 +156,11 @@ def prepared_names(stage):
             if result.status != pq.ExecStatus.TUPLES_OK:
                 raise Stranger(f"execute {name!r}: {result.error_message.decode()}")
             return result.get_value(0, 0).decode()
+
         prepare(b"S_1", f"SELECT {value} + $1::int")
-        prepare(b"same", "SELECT $1::int * 2")  # the same everywhere: shared on the backends, and must stay right
+        prepare(
+            b"same", "SELECT $1::int * 2"
+        )  # the same everywhere: shared on the backends, and must stay right
         yield
         while True:
             expect("own statement", run(b"S_1", b"1000"), str(value + 1000))
@@ -141,7 +169,7 @@ def prepared_names(stage):
             expect("unnamed", run(b""), f"unnamed of {n}")
             if dice.random() < 0.3:
                 value = dice.randrange(10**6)
-                c.execute("DEALLOCATE \"S_1\"")
+                c.execute('DEALLOCATE "S_1"')
                 prepare(b"S_1", f"SELECT {value} + $1::int")
             if dice.random() < 0.1:
                 c.execute("DEALLOCATE ALL")
@@ -150,6 +178,7 @@ def prepared_names(stage):
                 prepare(b"S_1", f"SELECT {value} + $1::int")
                 prepare(b"same", "SELECT $1::int * 2")
             yield
+
     both(stage, session)
 
 
@@ -160,9 +189,11 @@ def search_paths_and_prepared(stage):
         stage.cluster.fresh_schema()
         with stage.cluster.admin() as admin:
             for n in range(SESSIONS):
-                admin.execute(f"DROP SCHEMA IF EXISTS tenant{n} CASCADE; CREATE SCHEMA tenant{n} AUTHORIZATION app; "
-                              f"CREATE TABLE tenant{n}.t (i int, owner int DEFAULT {n}); INSERT INTO tenant{n}.t VALUES (1); "
-                              f"ALTER TABLE tenant{n}.t OWNER TO app")
+                admin.execute(
+                    f"DROP SCHEMA IF EXISTS tenant{n} CASCADE; CREATE SCHEMA tenant{n} AUTHORIZATION app; "
+                    f"CREATE TABLE tenant{n}.t (i int, owner int DEFAULT {n}); INSERT INTO tenant{n}.t VALUES (1); "
+                    f"ALTER TABLE tenant{n}.t OWNER TO app"
+                )
 
         def session(n, c, dice):
             c.execute(f"SET search_path = tenant{n}")
@@ -175,10 +206,15 @@ def search_paths_and_prepared(stage):
                 if dice.random() < 0.2:
                     c.execute("INSERT INTO t VALUES (2)")
                 yield
+
         crowd(stage, system, session)
         with stage.cluster.admin() as admin:
             for n in range(SESSIONS):
-                expect("owners", admin.execute(f"SELECT array_agg(DISTINCT owner) FROM tenant{n}.t").fetchone()[0], [n])
+                expect(
+                    "owners",
+                    admin.execute(f"SELECT array_agg(DISTINCT owner) FROM tenant{n}.t").fetchone()[0],
+                    [n],
+                )
                 admin.execute(f"DROP SCHEMA tenant{n} CASCADE")
 
 
@@ -198,17 +234,23 @@ def transactions(stage):
                 with c.transaction(force_rollback=turn % 2 == 0):
                     pid = c.execute("SELECT pg_backend_pid()").fetchone()[0]
                     c.execute(f"INSERT INTO t VALUES ({n}, {turn})")
-                    expect("own write", c.execute(f"SELECT count(*) FROM t WHERE n = {n} AND turn = {turn}").fetchone()[0], 1)
+                    expect(
+                        "own write",
+                        c.execute(f"SELECT count(*) FROM t WHERE n = {n} AND turn = {turn}").fetchone()[0],
+                        1,
+                    )
                     expect("backend", c.execute("SELECT pg_backend_pid()").fetchone()[0], pid)
                 seen = c.execute(f"SELECT count(*) FROM t WHERE n = {n}").fetchone()[0]
                 expect("committed", seen, (turn + 1) // 2)
                 yield
+
         crowd(stage, system, session)
 
 
 @check
 def modes_and_roles(stage):
     """Read only, isolation and role of a session are that session's."""
+
     def session(n, c, dice):
         role = "other" if n % 2 else "app"
         level = ("read committed", "repeatable read", "serializable")[n % 3]
@@ -217,19 +259,26 @@ def modes_and_roles(stage):
         c.execute(dice.choice((f"SET ROLE {role}", f"SET SESSION ROLE '{role}'")))
         yield
         while True:
-            expect("modes", c.execute("SELECT current_setting('transaction_read_only'), current_setting("
-                                      "'transaction_isolation'), current_user::text").fetchone(),
-                   ("on" if n % 4 == 0 else "off", level, role))
+            expect(
+                "modes",
+                c.execute(
+                    "SELECT current_setting('transaction_read_only'), current_setting("
+                    "'transaction_isolation'), current_user::text"
+                ).fetchone(),
+                ("on" if n % 4 == 0 else "off", level, role),
+            )
             with c.transaction():
                 c.execute("SET TRANSACTION READ ONLY")
                 expect("in transaction", c.execute("SHOW transaction_read_only").fetchone()[0], "on")
             yield
+
     both(stage, session)
 
 
 @check
 def temporary_tables(stage):
     """Each pins a connection: as many connections as sessions, and others go on with what is left."""
+
     def session(n, c, dice):
         if n < 3:
             c.execute(f"CREATE TEMP TABLE mine AS SELECT {n} AS n")
@@ -241,6 +290,7 @@ def temporary_tables(stage):
             else:
                 expect("foreign temp table", c.execute("SELECT to_regclass('mine')").fetchone()[0], None)
             yield
+
     both(stage, session, pool=5)
 
 
@@ -249,7 +299,9 @@ def with_hold_cursors(stage):
     def session(n, c, dice):
         c.execute("SELECT 1")
         if n < 3:
-            c.execute(f"DECLARE held CURSOR WITH HOLD FOR SELECT {n} * 1000 + i FROM generate_series(1, 10000) i")
+            c.execute(
+                f"DECLARE held CURSOR WITH HOLD FOR SELECT {n} * 1000 + i FROM generate_series(1, 10000) i"
+            )
         yield
         turn = 0
         while True:
@@ -257,14 +309,18 @@ def with_hold_cursors(stage):
             if n < 3:
                 expect("cursor", c.execute("FETCH 1 FROM held").fetchone()[0], n * 1000 + turn)
             else:
-                expect("cursors", c.execute("SELECT count(*) FROM pg_cursors WHERE is_holdable").fetchone()[0], 0)
+                expect(
+                    "cursors", c.execute("SELECT count(*) FROM pg_cursors WHERE is_holdable").fetchone()[0], 0
+                )
             yield
+
     both(stage, session, pool=5)
 
 
 @check
 def advisory_locks(stage):
     """A session lock stays with its session, and is gone when the session unlocks or leaves."""
+
     def session(n, c, dice):
         yield
         while True:
@@ -275,15 +331,23 @@ def advisory_locks(stage):
                     expect("lock", c.execute(mine + str(n)).fetchone()[0], 1)
                 expect("unlock", c.execute(f"SELECT pg_advisory_unlock({n})").fetchone()[0], True)
             else:
-                expect("foreign lock", c.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
-                                                 "AND pid = pg_backend_pid()").fetchone()[0], 0)
+                expect(
+                    "foreign lock",
+                    c.execute(
+                        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
+                        "AND pid = pg_backend_pid()"
+                    ).fetchone()[0],
+                    0,
+                )
             yield
+
     both(stage, session, pool=5)
 
 
 @check
 def listeners(stage):
     """Each hears its own channel and nothing else."""
+
     def session(n, c, dice):
         heard = []
         c.add_notify_handler(lambda notify: heard.append((notify.channel, notify.payload)))
@@ -303,6 +367,7 @@ def listeners(stage):
                 expect("channels", c.execute("SELECT * FROM pg_listening_channels()").fetchall(), [])
                 expect("heard", heard, [])
             yield
+
     both(stage, session, pool=5)
 
 
@@ -312,10 +377,21 @@ def sessions_that_leave_a_mess(stage):
     for system in (stage.direct, stage.system("transaction", 2)):
         stage.cluster.fresh_schema()
         run = Run(stage, system, None)
-        messes = ["BEGIN", "BEGIN; SELECT 1 / 0", "SET work_mem = '1MB'", "CREATE TEMP TABLE mess (i int)", "LISTEN mess",
-                  "SELECT pg_advisory_lock(99)", "DECLARE mess CURSOR WITH HOLD FOR SELECT 1", "PREPARE mess AS SELECT 1",
-                  "SET ROLE other", "BEGIN READ ONLY", "SET search_path = nowhere", "BEGIN; SELECT pg_advisory_xact_lock(7)",
-                  "BEGIN; CREATE TABLE half (i int)"]
+        messes = [
+            "BEGIN",
+            "BEGIN; SELECT 1 / 0",
+            "SET work_mem = '1MB'",
+            "CREATE TEMP TABLE mess (i int)",
+            "LISTEN mess",
+            "SELECT pg_advisory_lock(99)",
+            "DECLARE mess CURSOR WITH HOLD FOR SELECT 1",
+            "PREPARE mess AS SELECT 1",
+            "SET ROLE other",
+            "BEGIN READ ONLY",
+            "SET search_path = nowhere",
+            "BEGIN; SELECT pg_advisory_xact_lock(7)",
+            "BEGIN; CREATE TABLE half (i int)",
+        ]
         for turn in range(scaled(40, len(messes))):
             mess = messes[turn % len(messes)]
             dirty = run.connect()
@@ -328,6 +404,7 @@ def sessions_that_leave_a_mess(stage):
             else:  # without a Terminate
                 import os
                 import socket
+
                 end = socket.socket(fileno=os.dup(dirty.fileno()))
                 end.shutdown(socket.SHUT_RDWR)
                 end.close()
@@ -339,8 +416,13 @@ def sessions_that_leave_a_mess(stage):
                         "(SELECT count(*) FROM pg_cursors WHERE is_holdable), (SELECT count(*) FROM pg_listening_channels()), "
                         "(SELECT count(*) FROM pg_prepared_statements WHERE from_sql), current_user::text, to_regclass('half')::text, "
                         "current_setting('transaction_read_only'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
-                        "AND pid = pg_backend_pid())").fetchone()
-                    expect(f"after {mess!r}", seen, ("4MB", '"$user", public', None, 0, 0, 0, "app", None, "off", 0))
+                        "AND pid = pg_backend_pid())"
+                    ).fetchone()
+                    expect(
+                        f"after {mess!r}",
+                        seen,
+                        ("4MB", '"$user", public', None, 0, 0, 0, "app", None, "off", 0),
+                    )
 
 
 if __name__ == "__main__":

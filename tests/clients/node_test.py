@@ -1,4 +1,5 @@
 """node-postgres: node/scenarios.js with `pg` at the version of the lock file, installed into the build directory."""
+
 import filecmp
 import os
 import re
@@ -25,8 +26,13 @@ def installed():
     if not (os.path.exists(stamp) and filecmp.cmp(stamp, lock, shallow=False)):
         for name in ("package.json", "package-lock.json"):
             shutil.copy(os.path.join(SOURCE, name), target)
-        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=target, text=True,
-                              capture_output=True, timeout=200)
+        done = subprocess.run(
+            ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+            cwd=target,
+            text=True,
+            capture_output=True,
+            timeout=200,
+        )
         if done.returncode:
             raise RuntimeError(f"npm ci: {done.stdout}{done.stderr}")
         shutil.copy(lock, stamp)
@@ -36,8 +42,14 @@ def installed():
 
 
 def node(run, name):
-    done = subprocess.run(["node", "scenarios.js", run.host, str(run.port), DATABASE, USER, PASSWORD, name, str(LOAD)],
-                          cwd=installed(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=55)
+    done = subprocess.run(
+        ["node", "scenarios.js", run.host, str(run.port), DATABASE, USER, PASSWORD, name, str(LOAD)],
+        cwd=installed(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=55,
+    )
     run.note(f"status {done.returncode}")
     for line in done.stdout.splitlines():
         run.note(re.sub(r"\(node:\d+\)", "(node)", line))
@@ -48,12 +60,20 @@ def node(run, name):
 def add(name, **options):
     def body(run):
         node(run, name)
+
     body.__name__ = name
     scenario(body, **options)
 
 
-for name in ("queries_and_types", "named_statements", "errors_and_transactions", "queued_queries", "cursors", "copying",
-             "large_values"):
+for name in (
+    "queries_and_types",
+    "named_statements",
+    "errors_and_transactions",
+    "queued_queries",
+    "cursors",
+    "copying",
+    "large_values",
+):
     add(name)
 add("notifications_and_notices", pool=4)
 add("pool_of_clients", wire=False)

@@ -3,12 +3,24 @@
 They use the very names that drivers give their prepared statements, so that a statement or a setting that leaks from
 one client to another shows up on one side or the other: a session that sees anything but its own raises.
 """
+
 import threading
 
 import psycopg
 from psycopg import pq
 
-NAMES = [b"", b"S_1", b"S_2", b"_pg3_0", b"_pg3_1", b"__asyncpg_stmt_1__", b"__asyncpg_stmt_2__", b"P0_1", b"P_0", b"named"]
+NAMES = [
+    b"",
+    b"S_1",
+    b"S_2",
+    b"_pg3_0",
+    b"_pg3_1",
+    b"__asyncpg_stmt_1__",
+    b"__asyncpg_stmt_2__",
+    b"P0_1",
+    b"P_0",
+    b"named",
+]
 SHOWN = "application_name", "search_path", "TimeZone", "work_mem", "statement_timeout", "DateStyle"
 
 
@@ -22,14 +34,22 @@ class Session(threading.Thread):
         self.number, self.conninfo = number, conninfo
         self.stopping, self.running = threading.Event(), threading.Event()
         self.error, self.rounds = None, 0
-        self.mine = (f"noise {number}", f"noise_{number}, public", "Asia/Tokyo" if number % 2 else "America/Lima",
-                     f"{1000 + number}kB", f"{500 + number}s", "SQL, DMY" if number % 2 else "German, DMY")
+        self.mine = (
+            f"noise {number}",
+            f"noise_{number}, public",
+            "Asia/Tokyo" if number % 2 else "America/Lima",
+            f"{1000 + number}kB",
+            f"{500 + number}s",
+            "SQL, DMY" if number % 2 else "German, DMY",
+        )
 
     def run(self):
         try:
             with psycopg.connect(self.conninfo, autocommit=True, application_name=self.mine[0]) as connection:
                 for name, value in list(zip(SHOWN, self.mine))[1:]:
-                    connection.execute(f"SET {name} = {value}" if name == "search_path" else f"SET {name} = '{value}'")
+                    connection.execute(
+                        f"SET {name} = {value}" if name == "search_path" else f"SET {name} = '{value}'"
+                    )
                 for i, name in enumerate(NAMES):
                     self.prepare(connection, name, i)
                 while not self.stopping.is_set():

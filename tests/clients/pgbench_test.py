@@ -1,4 +1,5 @@
 """pgbench in its three protocols: TPC-B keeps its balances, every script runs without an error."""
+
 import re
 import subprocess
 
@@ -9,8 +10,9 @@ TABLES = "pgbench_accounts", "pgbench_branches", "pgbench_tellers"
 
 
 def pgbench(run, *arguments):
-    done = subprocess.run([f"{BIN}/pgbench", *arguments], capture_output=True, text=True, timeout=100,
-                          env=run.environment())
+    done = subprocess.run(
+        [f"{BIN}/pgbench", *arguments], capture_output=True, text=True, timeout=100, env=run.environment()
+    )
     run.note(" ".join(arguments[:-1] if arguments[-1].startswith("/") else arguments), done.returncode)
     if done.returncode or "aborted" in done.stderr:
         run.note(done.stderr[-2000:])
@@ -47,8 +49,12 @@ def built_in_scripts(run):
 
 def balances_of_history(run):
     with run.connect() as connection:
-        run.note(connection.execute("SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT sum(delta) FROM "
-                                    "pgbench_history), (SELECT count(*) FROM pgbench_history)").fetchone())
+        run.note(
+            connection.execute(
+                "SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT sum(delta) FROM "
+                "pgbench_history), (SELECT count(*) FROM pgbench_history)"
+            ).fetchone()
+        )
 
 
 PIPELINE = """
@@ -74,8 +80,11 @@ COMMIT;
 @scenario(wire=False, seconds=120)
 def pipelines_and_retries(run):
     pgbench(run, "-i", "-q", "-s", "1")
-    for name, text, arguments in (("pipeline", PIPELINE, ("-M", "extended")), ("pipeline", PIPELINE, ("-M", "prepared")),
-                                  ("retried", RETRIED, ("--max-tries=10000",))):
+    for name, text, arguments in (
+        ("pipeline", PIPELINE, ("-M", "extended")),
+        ("pipeline", PIPELINE, ("-M", "prepared")),
+        ("retried", RETRIED, ("--max-tries=10000",)),
+    ):
         path = f"{run.stage.root}/{name}.sql"
         with open(path, "w") as file:
             file.write(text)

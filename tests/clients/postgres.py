@@ -3,6 +3,7 @@
 Everything lives under one directory that the `postgres` user may enter. The superuser comes in over the Unix socket
 (trust, only this machine's temporary directory); everybody else over TCP with SCRAM.
 """
+
 import ctypes
 import os
 import pwd
@@ -76,18 +77,57 @@ class Certificates:
         subprocess.run(["openssl", *arguments], cwd=self.directory, check=True, capture_output=True)
 
     def _authority(self, name):
-        self._openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/CN=Kintsugi test {name}",
-                      "-keyout", f"{name}.key", "-out", f"{name}.crt")
+        self._openssl(
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "30",
+            "-subj",
+            f"/CN=Kintsugi test {name}",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.crt",
+        )
         return os.path.join(self.directory, f"{name}.crt")
 
     def server(self, name, common_name="localhost", names="DNS:localhost,IP:127.0.0.1"):
         """A new certificate signed by our CA; returns (certificate, key)."""
         with open(os.path.join(self.directory, f"{name}.ext"), "w") as file:
             file.write(f"subjectAltName={names}\n")
-        self._openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={common_name}", "-keyout", f"{name}.key",
-                      "-out", f"{name}.csr")
-        self._openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
-                      "-days", "30", "-sha256", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
+        self._openssl(
+            "req",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            f"/CN={common_name}",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.csr",
+        )
+        self._openssl(
+            "x509",
+            "-req",
+            "-in",
+            f"{name}.csr",
+            "-CA",
+            "ca.crt",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-days",
+            "30",
+            "-sha256",
+            "-extfile",
+            f"{name}.ext",
+            "-out",
+            f"{name}.crt",
+        )
         os.chmod(os.path.join(self.directory, f"{name}.key"), 0o600)
         return os.path.join(self.directory, f"{name}.crt"), os.path.join(self.directory, f"{name}.key")
 
@@ -99,17 +139,37 @@ class Cluster:
         self.port = None
         self.process = None
         self.settings = {
-            "listen_addresses": "127.0.0.1", "max_connections": 200, "fsync": "off", "shared_buffers": "64MB",
-            "unix_socket_directories": root, "password_encryption": "scram-sha-256", "lc_messages": "C",
-            "timezone": "UTC", "max_prepared_transactions": 20, "logging_collector": "off", "autovacuum": "off",
-            **(settings or {})}
+            "listen_addresses": "127.0.0.1",
+            "max_connections": 200,
+            "fsync": "off",
+            "shared_buffers": "64MB",
+            "unix_socket_directories": root,
+            "password_encryption": "scram-sha-256",
+            "lc_messages": "C",
+            "timezone": "UTC",
+            "max_prepared_transactions": 20,
+            "logging_collector": "off",
+            "autovacuum": "off",
+            **(settings or {}),
+        }
         self._owner = {}
         if os.geteuid() == 0:
             account = pwd.getpwnam("postgres")
             self._owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(root, account.pw_uid, account.pw_gid)
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8",
-                  "--locale=C.UTF-8")
+        self._run(
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        )
         if certificate:
             for source, target in zip(certificate, ("server.crt", "server.key")):
                 self._give(source, os.path.join(self.data, target))
@@ -125,8 +185,9 @@ class Cluster:
         self.fresh_schema()
 
     def _run(self, program, *arguments):
-        done = subprocess.run([f"{BIN}/{program}", *arguments], cwd=self.root, capture_output=True, text=True,
-                              **self._owner)
+        done = subprocess.run(
+            [f"{BIN}/{program}", *arguments], cwd=self.root, capture_output=True, text=True, **self._owner
+        )
         if done.returncode != 0:
             raise RuntimeError(f"{program} failed: {done.stderr}")
 
@@ -153,8 +214,16 @@ class Cluster:
             for key, value in self.settings.items():
                 arguments += ["-c", f"{key}={value}"]
             log = open(os.path.join(self.root, f"{self.name}.log"), "ab")
-            self.process = subprocess.Popen(arguments, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            preexec_fn=die_with_parent_fast, start_new_session=True, **self._owner)
+            self.process = subprocess.Popen(
+                arguments,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent_fast,
+                start_new_session=True,
+                **self._owner,
+            )
             log.close()
             if self._ready(port):
                 self.port = port
@@ -172,12 +241,15 @@ class Cluster:
                 return "up"
             except psycopg.OperationalError:
                 return None
+
         return wait_until("PostgreSQL to start", answers, 60) == "up"
 
     def stop(self, mode="fast"):
         if not self.process:
             return
-        self.process.send_signal({"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode])
+        self.process.send_signal(
+            {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode]
+        )
         try:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
@@ -190,17 +262,28 @@ class Cluster:
         self.start()
 
     def admin(self, database=DATABASE):
-        return psycopg.connect(host=self.root, port=self.port, user="postgres", dbname=database, autocommit=True)
+        return psycopg.connect(
+            host=self.root, port=self.port, user="postgres", dbname=database, autocommit=True
+        )
 
     def fresh_schema(self):
         """What every run starts from: an empty schema public that belongs to the application."""
         with self.admin() as connection:
             connection.execute("SET client_min_messages = warning; SET lock_timeout = '20s'")
-            for gid, in connection.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+            for (gid,) in connection.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
                 connection.execute(f"ROLLBACK PREPARED '{gid}'")
-            connection.execute(f"DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION {USER}; "
-                               "GRANT ALL ON SCHEMA public TO PUBLIC")
+            connection.execute(
+                f"DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION {USER}; "
+                "GRANT ALL ON SCHEMA public TO PUBLIC"
+            )
 
     def shard_dsn(self, user=USER, password=PASSWORD, **extra):
-        parts = {"host": "127.0.0.1", "port": self.port, "dbname": DATABASE, "user": user, "password": password, **extra}
+        parts = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "dbname": DATABASE,
+            "user": user,
+            "password": password,
+            **extra,
+        }
         return " ".join(f"{key}={value}" for key, value in parts.items())

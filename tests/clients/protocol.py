@@ -1,4 +1,5 @@
 """A client of the wire protocol with no manners: sends any bytes, and says what came back."""
+
 import base64
 import functools
 import hashlib
@@ -26,11 +27,19 @@ def query(text):
 
 
 def parse(name, text, oids=()):
-    return message("P", name.encode() + b"\0" + text.encode() + b"\0" + struct.pack(f">H{len(oids)}I", len(oids), *oids))
+    return message(
+        "P", name.encode() + b"\0" + text.encode() + b"\0" + struct.pack(f">H{len(oids)}I", len(oids), *oids)
+    )
 
 
 def bind(portal, name, values=(), formats=(), results=()):
-    body = portal.encode() + b"\0" + name.encode() + b"\0" + struct.pack(f">H{len(formats)}H", len(formats), *formats)
+    body = (
+        portal.encode()
+        + b"\0"
+        + name.encode()
+        + b"\0"
+        + struct.pack(f">H{len(formats)}H", len(formats), *formats)
+    )
     body += struct.pack(">H", len(values))
     for value in values:
         body += struct.pack(">i", -1) if value is None else struct.pack(">I", len(value)) + value
@@ -162,7 +171,9 @@ def scram_final(password, client_first_bare, server_first):
     salted = salted_password(password, base64.b64decode(fields["s"]), int(fields["i"]))
     key = hmac.digest(salted, b"Client Key", "sha256")
     without_proof = f"c={base64.b64encode(b'n,,').decode()},r={fields['r']}"
-    signature = hmac.digest(hashlib.sha256(key).digest(), f"{client_first_bare},{server_first},{without_proof}".encode(), "sha256")
+    signature = hmac.digest(
+        hashlib.sha256(key).digest(), f"{client_first_bare},{server_first},{without_proof}".encode(), "sha256"
+    )
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature))).decode()
     return f"{without_proof},p={proof}".encode()
 
@@ -179,7 +190,9 @@ def readable(kind, body):
 
 
 def logged_in(run_or_system, **options):
-    client = RawClient("127.0.0.1", run_or_system.port, **({"seconds": options.pop("seconds")} if "seconds" in options else {}))
+    client = RawClient(
+        "127.0.0.1", run_or_system.port, **({"seconds": options.pop("seconds")} if "seconds" in options else {})
+    )
     refused = client.login(**options)
     if refused is not None:
         client.socket.close()

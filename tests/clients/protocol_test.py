@@ -1,40 +1,83 @@
 """The protocol by hand: what drivers never send, or send once a year. PostgreSQL's own answer is the expectation."""
+
 import random
 import socket
 import struct
 
 from harness import check, main, scaled, scenario
 from postgres import DATABASE, OTHER, PASSWORD, USER, wait_until
-from protocol import (CANCEL_REQUEST, FLUSH, GSS_REQUEST, SSL_REQUEST, SYNC, TERMINATE, Closed, RawClient, bind, close,
-                      describe, execute, logged_in, message, parse, query, startup)
+from protocol import (
+    CANCEL_REQUEST,
+    FLUSH,
+    GSS_REQUEST,
+    SSL_REQUEST,
+    SYNC,
+    TERMINATE,
+    Closed,
+    RawClient,
+    bind,
+    close,
+    describe,
+    execute,
+    logged_in,
+    message,
+    parse,
+    query,
+    startup,
+)
 
 
 def raw(function=None, **options):
     """A scenario over a raw socket: messages are compared by the notes."""
-    return scenario(function, wire=False, **options) if function else lambda f: scenario(f, wire=False, **options)
+    return (
+        scenario(function, wire=False, **options) if function else lambda f: scenario(f, wire=False, **options)
+    )
 
 
 @raw
 def extended_query_by_hand(run):
     with logged_in(run) as c:
         for pieces in (
-                [parse("", "SELECT $1::int + 1 AS n"), describe("S", ""), SYNC],
-                [bind("", "", [b"41"]), describe("P", ""), execute(), SYNC],
-                [parse("a", "SELECT generate_series(1, $1)", [23]), bind("p", "a", [struct.pack(">i", 10)], [1], [1]),
-                 execute("p", 3), execute("p", 3), execute("p", 0), execute("p", 0), close("P", "p"), SYNC],
-                [bind("p", "a", [b"3"]), execute("p", 1), SYNC, execute("p", 1), SYNC],
-                [query("BEGIN")], [bind("p", "a", [b"5"]), execute("p", 2), SYNC], [execute("p", 2), SYNC], [close("P", "p"), SYNC],
-                [execute("p", 2), SYNC], [query("ROLLBACK")],
-                [parse("a", "SELECT 2"), SYNC], [close("S", "a"), SYNC], [close("S", "a"), SYNC], [bind("", "a"), SYNC],
-                [parse("a", "SELECT 2"), bind("", "a"), execute(), SYNC],
-                [parse("e", ""), bind("", "e"), describe("P", ""), execute(), SYNC],
-                [parse("i", "INSERT INTO nowhere VALUES (1)"), bind("", "i"), execute(), SYNC],
-                [parse("two", "SELECT 1; SELECT 2"), SYNC],
-                [parse("", "SELECT $1", [25]), bind("", "", [None]), execute(), SYNC],
-                [bind("", "", [b"a", b"b"]), execute(), SYNC], [bind("", "", []), SYNC],
-                [parse("", "SELECT 1/0"), bind("", ""), execute(), parse("never", "SELECT 1"), SYNC], [describe("S", "never"), SYNC],
-                [describe("P", "absent"), SYNC], [describe("S", "absent"), SYNC], [execute("absent"), SYNC],
-                [SYNC, SYNC], [query("")], [query(" ; ;")], [query("SELECT 1;;SELECT 2")]):
+            [parse("", "SELECT $1::int + 1 AS n"), describe("S", ""), SYNC],
+            [bind("", "", [b"41"]), describe("P", ""), execute(), SYNC],
+            [
+                parse("a", "SELECT generate_series(1, $1)", [23]),
+                bind("p", "a", [struct.pack(">i", 10)], [1], [1]),
+                execute("p", 3),
+                execute("p", 3),
+                execute("p", 0),
+                execute("p", 0),
+                close("P", "p"),
+                SYNC,
+            ],
+            [bind("p", "a", [b"3"]), execute("p", 1), SYNC, execute("p", 1), SYNC],
+            [query("BEGIN")],
+            [bind("p", "a", [b"5"]), execute("p", 2), SYNC],
+            [execute("p", 2), SYNC],
+            [close("P", "p"), SYNC],
+            [execute("p", 2), SYNC],
+            [query("ROLLBACK")],
+            [parse("a", "SELECT 2"), SYNC],
+            [close("S", "a"), SYNC],
+            [close("S", "a"), SYNC],
+            [bind("", "a"), SYNC],
+            [parse("a", "SELECT 2"), bind("", "a"), execute(), SYNC],
+            [parse("e", ""), bind("", "e"), describe("P", ""), execute(), SYNC],
+            [parse("i", "INSERT INTO nowhere VALUES (1)"), bind("", "i"), execute(), SYNC],
+            [parse("two", "SELECT 1; SELECT 2"), SYNC],
+            [parse("", "SELECT $1", [25]), bind("", "", [None]), execute(), SYNC],
+            [bind("", "", [b"a", b"b"]), execute(), SYNC],
+            [bind("", "", []), SYNC],
+            [parse("", "SELECT 1/0"), bind("", ""), execute(), parse("never", "SELECT 1"), SYNC],
+            [describe("S", "never"), SYNC],
+            [describe("P", "absent"), SYNC],
+            [describe("S", "absent"), SYNC],
+            [execute("absent"), SYNC],
+            [SYNC, SYNC],
+            [query("")],
+            [query(" ; ;")],
+            [query("SELECT 1;;SELECT 2")],
+        ):
             c.send(*pieces)
             lines = c.until_ready()
             if pieces == [SYNC, SYNC]:
@@ -70,8 +113,19 @@ def pipelines_of_many_transactions(run):
         c.send(burst)
         for _ in range(scaled(300, 50)):
             run.note(c.until_ready())
-        c.send(query("BEGIN"), bind("", "ins", [b"1000"]), execute(), SYNC, query("SELECT 1 / 0"), query("SELECT 1"),
-               bind("", "ins", [b"1001"]), execute(), SYNC, query("ROLLBACK"), query("SELECT count(*) FROM t"))
+        c.send(
+            query("BEGIN"),
+            bind("", "ins", [b"1000"]),
+            execute(),
+            SYNC,
+            query("SELECT 1 / 0"),
+            query("SELECT 1"),
+            bind("", "ins", [b"1001"]),
+            execute(),
+            SYNC,
+            query("ROLLBACK"),
+            query("SELECT count(*) FROM t"),
+        )
         for _ in range(7):
             run.note(c.until_ready())
         c.send(query("BEGIN"), query("INSERT INTO t VALUES (2000)"), query("COMMIT"), TERMINATE)
@@ -106,8 +160,12 @@ def copy_by_hand(run):
         c.send(query("COPY c FROM STDIN"))
         c.read()
         run.note(c.ask(message("c")))
-        run.note(c.ask(message("d", b"stray"), message("c"), message("f", b"x\0"), query("SELECT count(*) FROM c")))
-        run.note(c.ask(query("COPY c TO STDOUT; SELECT 5; COPY c FROM STDIN"), message("d", b"9\n"), message("c")))
+        run.note(
+            c.ask(message("d", b"stray"), message("c"), message("f", b"x\0"), query("SELECT count(*) FROM c"))
+        )
+        run.note(
+            c.ask(query("COPY c TO STDOUT; SELECT 5; COPY c FROM STDIN"), message("d", b"9\n"), message("c"))
+        )
         run.note(c.ask(query("SELECT sum(i) FROM c")))
         c.send(query("COPY c FROM STDIN"), message("d", b"oops\n"), message("d", b"8\n"), message("c"))
         run.note(c.until_ready(), c.ask(query("SELECT count(*) FROM c")))
@@ -132,8 +190,13 @@ def copy_abandoned_by_the_client(run):
     c.send(message("d", b"1\n" * 1000))
     c.socket.close()
     with logged_in(run) as d:
-        wait_until("the copy to end", lambda: d.ask(query(
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY c%' AND state = 'active'"))[1] == "D b'\\x00\\x01\\x00\\x00\\x00\\x010'")
+        wait_until(
+            "the copy to end",
+            lambda: d.ask(
+                query("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY c%' AND state = 'active'")
+            )[1]
+            == "D b'\\x00\\x01\\x00\\x00\\x00\\x010'",
+        )
         run.note(d.ask(query("SELECT count(*) FROM c")))
 
 
@@ -200,18 +263,23 @@ def half_messages_and_vanishing_clients(run):
         c.socket.close()
     with logged_in(run) as c:
         for i in range(len(whole)):  # byte by byte
-            c.send(whole[i:i + 1])
+            c.send(whole[i : i + 1])
         run.note(c.until_ready())
 
 
 @raw
 def initial_packets(run):
-    cases = [("length too small", [struct.pack(">I", 4)]), ("length zero", [struct.pack(">I", 0)]),
-             ("length too large", [struct.pack(">II", 100000, 196608)]),
-             ("version 2", [startup((2, 0), user="x")]), ("version 4", [startup((4, 0), user="x")]),
-             ("version 1234.1", [struct.pack(">II", 8, (1234 << 16) + 1)]),
-             ("no user", [startup(database="app")]), ("garbage", [b"GET / HTTP/1.0\r\n\r\n"]),
-             ("no terminator", [struct.pack(">IHH", 8 + 6, 3, 0) + b"user\0x"])]
+    cases = [
+        ("length too small", [struct.pack(">I", 4)]),
+        ("length zero", [struct.pack(">I", 0)]),
+        ("length too large", [struct.pack(">II", 100000, 196608)]),
+        ("version 2", [startup((2, 0), user="x")]),
+        ("version 4", [startup((4, 0), user="x")]),
+        ("version 1234.1", [struct.pack(">II", 8, (1234 << 16) + 1)]),
+        ("no user", [startup(database="app")]),
+        ("garbage", [b"GET / HTTP/1.0\r\n\r\n"]),
+        ("no terminator", [struct.pack(">IHH", 8 + 6, 3, 0) + b"user\0x"]),
+    ]
     for name, pieces in cases:
         with RawClient("127.0.0.1", run.port) as c:
             c.send(*pieces)
@@ -221,8 +289,13 @@ def initial_packets(run):
 
 @raw
 def version_negotiation(run):
-    for version, extra in (((3, 2), {}), ((3, 1), {}), ((3, 99), {}), ((3, 0), {"_pq_.unknown": "1"}),
-                           ((3, 2), {"_pq_.one": "1", "_pq_.two": "2"})):
+    for version, extra in (
+        ((3, 2), {}),
+        ((3, 1), {}),
+        ((3, 99), {}),
+        ((3, 0), {"_pq_.unknown": "1"}),
+        ((3, 2), {"_pq_.one": "1", "_pq_.two": "2"}),
+    ):
         with RawClient("127.0.0.1", run.port) as c:
             refused = c.login(version=version, **extra)
             run.note(version, refused, c.said, c.ask(query("SELECT 1")))
@@ -251,12 +324,20 @@ def gss_encryption_is_declined(stage):
 
 @raw(noise=False)
 def logins_refused(run):
-    for options in (dict(password="wrong"), dict(user="nobody", password="x"), dict(user="nobody", password=PASSWORD),
-                    dict(user=OTHER, password=PASSWORD), dict(user=""), dict(user="x" * 500, password="x")):
+    for options in (
+        dict(password="wrong"),
+        dict(user="nobody", password="x"),
+        dict(user="nobody", password=PASSWORD),
+        dict(user=OTHER, password=PASSWORD),
+        dict(user=""),
+        dict(user="x" * 500, password="x"),
+    ):
         with RawClient("127.0.0.1", run.port) as c:
             lines = c.login(**options)
-            run.note(options.get("user") if options.get("user") != "x" * 500 else "long",
-                     [line.replace(str(options.get("user")), "USER")[:90] for line in lines])
+            run.note(
+                options.get("user") if options.get("user") != "x" * 500 else "long",
+                [line.replace(str(options.get("user")), "USER")[:90] for line in lines],
+            )
     with RawClient("127.0.0.1", run.port) as c:
         run.note([line[:80] for line in c.login(database="nowhere")])
 
@@ -267,7 +348,9 @@ def an_unknown_user_looks_like_a_wrong_password(stage):
     seen = []
     for options in (dict(password="wrong"), dict(user="nobody", password="wrong")):
         with RawClient("127.0.0.1", system.port) as c:
-            seen.append([line.replace("nobody", "USER").replace(f'"{USER}"', '"USER"') for line in c.login(**options)])
+            seen.append(
+                [line.replace("nobody", "USER").replace(f'"{USER}"', '"USER"') for line in c.login(**options)]
+            )
     assert seen[0] == seen[1] and "28P01" in seen[0][0], seen
     salts = set()
     for _ in range(3):  # the same salt for the same unknown name, as for a real one
@@ -285,9 +368,16 @@ def an_unknown_user_looks_like_a_wrong_password(stage):
 @check
 def scram_sent_wrongly(stage):
     system = stage.system()
-    for payload in (b"", b"SCRAM-SHA-256\0", b"SCRAM-SHA-1\0\0\0\0\x05n,,n=", b"SCRAM-SHA-256\0\0\0\0\x03y,,",
-                    b"SCRAM-SHA-256\0\x7f\xff\xff\xffn,,n=,r=x", b"SCRAM-SHA-256-PLUS\0\0\0\0\x0ap=x,,n=,r=a",
-                    b"SCRAM-SHA-256\0\xff\xff\xff\xff", b"SCRAM-SHA-256\0\0\0\0\x0bn,,n=,r=\xff\xfe\xfd"):
+    for payload in (
+        b"",
+        b"SCRAM-SHA-256\0",
+        b"SCRAM-SHA-1\0\0\0\0\x05n,,n=",
+        b"SCRAM-SHA-256\0\0\0\0\x03y,,",
+        b"SCRAM-SHA-256\0\x7f\xff\xff\xffn,,n=,r=x",
+        b"SCRAM-SHA-256-PLUS\0\0\0\0\x0ap=x,,n=,r=a",
+        b"SCRAM-SHA-256\0\xff\xff\xff\xff",
+        b"SCRAM-SHA-256\0\0\0\0\x0bn,,n=,r=\xff\xfe\xfd",
+    ):
         with RawClient("127.0.0.1", system.port) as c:
             c.send(startup(user=USER, database=DATABASE))
             c.read()
@@ -301,14 +391,22 @@ def scram_sent_wrongly(stage):
             except Closed:
                 pass
             assert c.is_closed()
-    for early in (query("SELECT 1"), parse("", "SELECT 1") + SYNC, message("p", b"x" * 100000), b"p\x7f\xff\xff\xff"):
+    for early in (
+        query("SELECT 1"),
+        parse("", "SELECT 1") + SYNC,
+        message("p", b"x" * 100000),
+        b"p\x7f\xff\xff\xff",
+    ):
         with RawClient("127.0.0.1", system.port) as c:
             c.send(startup(user=USER, database=DATABASE))
             c.read()
             c.send(early)
             c.socket.shutdown(socket.SHUT_WR)
             lines = c.until_ready()
-            assert lines[-1] == "closed" and not any(line.startswith(("T", "D", "Z")) for line in lines), (early[:20], lines)
+            assert lines[-1] == "closed" and not any(line.startswith(("T", "D", "Z")) for line in lines), (
+                early[:20],
+                lines,
+            )
 
 
 @check
@@ -325,10 +423,13 @@ def cancel_with_a_wrong_key(run):
         c.send(query("SELECT pg_sleep(0.5), 'went through'"))
         for pid, secret in ((c.pid, c.secret ^ 1), (c.pid + 100000, c.secret), (0, 0), (2**32 - 1, 2**32 - 1)):
             with RawClient("127.0.0.1", run.port) as d:
-                d.send(struct.pack(">IIII", 16, CANCEL_REQUEST, pid & 0xffffffff, secret))
+                d.send(struct.pack(">IIII", 16, CANCEL_REQUEST, pid & 0xFFFFFFFF, secret))
                 run.note(d.is_closed())
         run.note(c.until_ready())
-        for bad in (struct.pack(">III", 12, CANCEL_REQUEST, 1), struct.pack(">IIIII", 20, CANCEL_REQUEST, 1, 2, 3)):
+        for bad in (
+            struct.pack(">III", 12, CANCEL_REQUEST, 1),
+            struct.pack(">IIIII", 20, CANCEL_REQUEST, 1, 2, 3),
+        ):
             with RawClient("127.0.0.1", run.port) as d:
                 d.send(bad)
                 d.socket.shutdown(socket.SHUT_WR)
@@ -363,8 +464,13 @@ def random_bytes(stage):
             if turn % 3:
                 c = logged_in(system)
                 if turn % 3 == 2:  # well-formed frames, bodies of noise
-                    data = b"".join(message(dice.choice("QPBDECSHdcfFpX"), bytes(dice.randrange(256) for _ in range(dice.randrange(30))))
-                                    for _ in range(5))
+                    data = b"".join(
+                        message(
+                            dice.choice("QPBDECSHdcfFpX"),
+                            bytes(dice.randrange(256) for _ in range(dice.randrange(30))),
+                        )
+                        for _ in range(5)
+                    )
             else:
                 c = RawClient("127.0.0.1", system.port)
             try:
@@ -389,7 +495,9 @@ def a_message_above_the_limit(stage):
             except (Closed, OSError):
                 pass
             lines = c.until_ready()
-            assert any(line.split()[2] in ("53400", "54000", "08P01") for line in lines if line.startswith("E")), lines
+            assert any(
+                line.split()[2] in ("53400", "54000", "08P01") for line in lines if line.startswith("E")
+            ), lines
             assert lines[-1] == "closed" or lines[-1].startswith("Z"), lines
             assert router.status_kb() - before < 6000, "the oversized message was kept"
         with logged_in(router) as c:

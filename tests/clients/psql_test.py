@@ -1,4 +1,5 @@
 """psql: scripts as people and deployment tools run them; its whole output, standard error included, is compared."""
+
 import os
 import re
 import subprocess
@@ -9,11 +10,18 @@ from postgres import BIN
 
 def psql(run, script, *arguments, stdin=None, **environment):
     """Runs a script from standard input, or -c commands, and notes everything psql wrote."""
-    done = subprocess.run([f"{BIN}/psql", "-X", *arguments], input=script if stdin is None else stdin, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=50, env=run.environment(**environment))
+    done = subprocess.run(
+        [f"{BIN}/psql", "-X", *arguments],
+        input=script if stdin is None else stdin,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=50,
+        env=run.environment(**environment),
+    )
     text = re.sub(r'server at "127.0.0.1", port \d+', 'server at "127.0.0.1", port PORT', done.stdout)
     text = re.sub(r'at port "\d+"', 'at port "PORT"', text)
-    text = re.sub(r'with PID \d+', 'with PID ...', text)
+    text = re.sub(r"with PID \d+", "with PID ...", text)
     text = re.sub(r"\nCONTEXT:  shard \"?s1\"?[^\n]*", "", text)
     run.note(f"status {done.returncode}")
     for line in text.splitlines():
@@ -39,13 +47,18 @@ COMMENT ON TABLE people IS 'people, mostly';
 @scenario(wire=False)
 def describe_commands(run):
     psql(run, SCHEMA, "-q")
-    psql(run, "\\d\n\\d+ people\n\\d pets\n\\d owners\n\\di\n\\dt+ pe*\n\\df\n\\dT+\n\\dv\n\\ds\n\\dn+\n\\d parts\n\\d+ parts_1\n"
-         "\\dp people\n\\sf twice\n\\sv owners\n\\dC int4range\n\\dx\n\\du app\n\\dd\n\\d nowhere\n\\dRp\n\\des\n\\dE\n\\l app\n\\z")
+    psql(
+        run,
+        "\\d\n\\d+ people\n\\d pets\n\\d owners\n\\di\n\\dt+ pe*\n\\df\n\\dT+\n\\dv\n\\ds\n\\dn+\n\\d parts\n\\d+ parts_1\n"
+        "\\dp people\n\\sf twice\n\\sv owners\n\\dC int4range\n\\dx\n\\du app\n\\dd\n\\d nowhere\n\\dRp\n\\des\n\\dE\n\\l app\n\\z",
+    )
 
 
 @scenario
 def everyday_script(run):
-    psql(run, SCHEMA + r"""
+    psql(
+        run,
+        SCHEMA + r"""
 \pset null '(none)'
 SELECT * FROM people ORDER BY id;
 \x on
@@ -82,7 +95,8 @@ DO $$ BEGIN RAISE NOTICE 'hello'; RAISE WARNING 'careful'; END $$;
 DROP TABLE IF EXISTS nowhere;
 SHOW search_path;
 SELECT current_user, current_database(), current_schema();
-""")
+""",
+    )
 
 
 @scenario
@@ -110,7 +124,16 @@ COMMIT;
     psql(run, script, "-v", "ON_ERROR_ROLLBACK=on", "-a")
     psql(run, "DROP TABLE t;" + script, "-1", "-v", "ON_ERROR_STOP=1", "-f", "-")
     psql(run, script, "-v", "AUTOCOMMIT=off", "-e")
-    psql(run, "", "-c", "SELECT 1 AS a; SELECT 2 AS b", "-c", "CREATE TABLE q (i int); SELECT 1/0", "-c", "TABLE q")
+    psql(
+        run,
+        "",
+        "-c",
+        "SELECT 1 AS a; SELECT 2 AS b",
+        "-c",
+        "CREATE TABLE q (i int); SELECT 1/0",
+        "-c",
+        "TABLE q",
+    )
     psql(run, "", "-At", "-c", "SELECT 'a', NULL, 3", "-c", "SELECT '1 day'::interval")
     psql(run, "SELECT 1;\nSELECT 2;\n", "-S", "--csv")
 
@@ -122,7 +145,9 @@ def copy_commands(run):
     rows = scaled(20000)
     with open(os.path.join(directory, "in.csv"), "w") as file:
         file.write("i,t\n" + "".join(f'{i},"row ""{i}"""\n' for i in range(rows)))
-    psql(run, rf"""
+    psql(
+        run,
+        rf"""
 CREATE TABLE c (i int, t text);
 \copy c FROM '{directory}/in.csv' CSV HEADER
 SELECT count(*), sum(i), max(length(t)) FROM c;
@@ -154,14 +179,17 @@ COPY nowhere TO STDOUT;
 \copy c FROM '{directory}/absent'
 COPY c TO '/root/not-allowed';
 SELECT 1 AS a \; COPY c TO STDOUT (FORMAT csv, HEADER) \; SELECT 2 AS b;
-""".replace("COPY c TO STDOUT (FORMAT csv, HEADER)", "COPY (SELECT 7 AS x) TO STDOUT (FORMAT csv, HEADER)"))
+""".replace("COPY c TO STDOUT (FORMAT csv, HEADER)", "COPY (SELECT 7 AS x) TO STDOUT (FORMAT csv, HEADER)"),
+    )
     with open(os.path.join(directory, "out.bin"), "rb") as file:
         run.note("binary file", len(file.read()))
 
 
 @scenario
 def listen_and_notify(run):
-    psql(run, """
+    psql(
+        run,
+        """
 LISTEN a;
 NOTIFY a, 'hello';
 SELECT 1;
@@ -173,12 +201,15 @@ SELECT pg_notify('a', 'by function');
 UNLISTEN a;
 NOTIFY a, 'nobody';
 SELECT * FROM pg_listening_channels();
-""")
+""",
+    )
 
 
 @scenario
 def settings_and_variables(run):
-    psql(run, """
+    psql(
+        run,
+        """
 SET application_name = 'my psql';
 SHOW application_name;
 SET search_path = nowhere, public;
@@ -203,20 +234,34 @@ EXECUTE q (2);
 DEALLOCATE q;
 EXECUTE q (3);
 DISCARD ALL;
-""", PGOPTIONS="-c work_mem=3MB", PGAPPNAME="from the environment", PGTZ="Europe/Paris", PGDATESTYLE="German")
+""",
+        PGOPTIONS="-c work_mem=3MB",
+        PGAPPNAME="from the environment",
+        PGTZ="Europe/Paris",
+        PGDATESTYLE="German",
+    )
 
 
 @scenario(wire=False)
 def fetch_count_uses_a_cursor(run):
-    psql(run, f"\\set FETCH_COUNT 100\nSELECT i, repeat('x', 20) FROM generate_series(1, {scaled(3000)}) i;\n"
-         "SELECT i, 10 / (150 - i) FROM generate_series(1, 200) i;\nSELECT 'after';\n", "-At")
+    psql(
+        run,
+        f"\\set FETCH_COUNT 100\nSELECT i, repeat('x', 20) FROM generate_series(1, {scaled(3000)}) i;\n"
+        "SELECT i, 10 / (150 - i) FROM generate_series(1, 200) i;\nSELECT 'after';\n",
+        "-At",
+    )
 
 
 @scenario(wire=False)  # transaction ids are among the rows
 def dump_and_restore(run):
     psql(run, SCHEMA, "-q")
-    done = subprocess.run([f"{BIN}/pg_dump", "--no-sync", "--schema=public"], capture_output=True, text=True, timeout=50,
-                          env=run.environment())
+    done = subprocess.run(
+        [f"{BIN}/pg_dump", "--no-sync", "--schema=public"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=run.environment(),
+    )
     run.note(done.returncode, done.stderr)
     text = re.sub(r"\\(un)?restrict \S+", "", done.stdout)
     for line in text.splitlines():
@@ -227,8 +272,12 @@ def dump_and_restore(run):
 
 @scenario
 def wide_and_long_output(run):
-    psql(run, f"SELECT i, repeat('y', 80) FROM generate_series(1, {scaled(20000)}) i;\n"
-         f"SELECT repeat('z', {scaled(3000000)});\nSELECT length(repeat('z', 3000000));\n", "-Atq")
+    psql(
+        run,
+        f"SELECT i, repeat('y', 80) FROM generate_series(1, {scaled(20000)}) i;\n"
+        f"SELECT repeat('z', {scaled(3000000)});\nSELECT length(repeat('z', 3000000));\n",
+        "-Atq",
+    )
 
 
 @scenario(noise=False)

@@ -1,4 +1,5 @@
 """psycopg 3: what belongs to a session, and who sees it: settings, roles, prepared statements, temporary tables, locks."""
+
 import threading
 
 import psycopg
@@ -16,8 +17,11 @@ def prepared_statements_and_their_eviction(run):
             for i in range(6):
                 run.note(connection.execute(f"SELECT {i} + %s AS c{i}", [turn]).fetchone())
         run.note(connection.execute("DEALLOCATE ALL", prepare=False).statusmessage)
-        run.note(connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE '\\_pg3%'",
-                                    prepare=False).fetchone())
+        run.note(
+            connection.execute(
+                "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE '\\_pg3%'", prepare=False
+            ).fetchone()
+        )
 
 
 @scenario
@@ -43,8 +47,11 @@ def prepare_and_execute_in_sql(run):
         for i in range(4):
             run.note(connection.execute(f"EXECUTE mine ({i})").fetchone())
         run.error(connection.execute, "PREPARE mine AS SELECT 1")
-        run.note(connection.execute("SELECT name, statement, parameter_types::text FROM pg_prepared_statements "
-                                    "WHERE from_sql").fetchall())
+        run.note(
+            connection.execute(
+                "SELECT name, statement, parameter_types::text FROM pg_prepared_statements " "WHERE from_sql"
+            ).fetchall()
+        )
         run.note(connection.execute("DEALLOCATE mine").statusmessage)
         run.error(connection.execute, "EXECUTE mine (1)")
         run.error(connection.execute, "DEALLOCATE mine")
@@ -73,10 +80,21 @@ def protocol_and_sql_prepare_share_names(run):
 
 @scenario
 def settings_set_and_reset(run):
-    names = "search_path", "work_mem", "TimeZone", "DateStyle", "statement_timeout", "my.own", "extra_float_digits"
+    names = (
+        "search_path",
+        "work_mem",
+        "TimeZone",
+        "DateStyle",
+        "statement_timeout",
+        "my.own",
+        "extra_float_digits",
+    )
 
     def show(connection):
-        run.note([connection.execute(f"SELECT current_setting('{name}', true)").fetchone()[0] for name in names])
+        run.note(
+            [connection.execute(f"SELECT current_setting('{name}', true)").fetchone()[0] for name in names]
+        )
+
     with run.connect() as a, run.connect() as b:
         show(a)
         a.execute("SET work_mem = '3MB'; SET TimeZone TO 'Europe/Paris'; SET search_path TO nowhere, public")
@@ -105,27 +123,57 @@ def settings_set_and_reset(run):
         run.error(a.execute, "SET work_mem = 'nonsense'")
         b.execute("DISCARD ALL")
         show(b)
-        a.execute("CREATE FUNCTION f() RETURNS text LANGUAGE sql SET work_mem = '9MB' AS 'SELECT current_setting(''work_mem'')'")
+        a.execute(
+            "CREATE FUNCTION f() RETURNS text LANGUAGE sql SET work_mem = '9MB' AS 'SELECT current_setting(''work_mem'')'"
+        )
         run.note(a.execute("SELECT f()").fetchone())
         show(a)
         a.execute("CREATE FUNCTION g() RETURNS void LANGUAGE plpgsql AS $$ BEGIN SET work_mem = '11MB'; END $$")
         a.execute("SELECT g()")
         show(a)
         show(b)
-        for tz in ("SET SESSION TimeZone = 'Asia/Tokyo'", "SET TIME ZONE LOCAL", "SET NAMES 'LATIN1'", "RESET client_encoding",
-                   "SET client_encoding = 'UTF8'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-                   "SET DateStyle = 'German'", "SET IntervalStyle = 'iso_8601'", "SET standard_conforming_strings = off"):
+        for tz in (
+            "SET SESSION TimeZone = 'Asia/Tokyo'",
+            "SET TIME ZONE LOCAL",
+            "SET NAMES 'LATIN1'",
+            "RESET client_encoding",
+            "SET client_encoding = 'UTF8'",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "SET DateStyle = 'German'",
+            "SET IntervalStyle = 'iso_8601'",
+            "SET standard_conforming_strings = off",
+        ):
             a.execute(tz)
-            run.note([a.info.parameter_status(p) for p in ("TimeZone", "client_encoding", "DateStyle", "IntervalStyle",
-                                                           "standard_conforming_strings", "application_name")])
-            run.note(a.execute("SELECT '2024-05-06 07:08+00'::timestamptz::text, '1 day'::interval::text").fetchone())
+            run.note(
+                [
+                    a.info.parameter_status(p)
+                    for p in (
+                        "TimeZone",
+                        "client_encoding",
+                        "DateStyle",
+                        "IntervalStyle",
+                        "standard_conforming_strings",
+                        "application_name",
+                    )
+                ]
+            )
+            run.note(
+                a.execute("SELECT '2024-05-06 07:08+00'::timestamptz::text, '1 day'::interval::text").fetchone()
+            )
 
 
 @scenario
 def roles(run):
     with run.connect() as a, run.connect() as b:
-        for text in ("SET ROLE other", "RESET ROLE", "SET SESSION AUTHORIZATION DEFAULT", "SET ROLE NONE",
-                     "SET ROLE nobody_at_all", "SET SESSION AUTHORIZATION other", "SET LOCAL ROLE other"):
+        for text in (
+            "SET ROLE other",
+            "RESET ROLE",
+            "SET SESSION AUTHORIZATION DEFAULT",
+            "SET ROLE NONE",
+            "SET ROLE nobody_at_all",
+            "SET SESSION AUTHORIZATION other",
+            "SET LOCAL ROLE other",
+        ):
             try:
                 a.execute(text)
             except psycopg.Error as error:
@@ -136,21 +184,36 @@ def roles(run):
 
 @scenario
 def connection_options(run):
-    for extra in (dict(options="-c work_mem=3MB -c search_path=one,two"), dict(application_name="the app"),
-                  dict(client_encoding="LATIN1"), dict(options="-c statement_timeout=7s -c geqo=off"),
-                  dict(options="--work-mem=9MB"), dict(fallback_application_name="fallback"), dict(dbname="app"),
-                  dict(options="-c my.own=x\\ y")):
+    for extra in (
+        dict(options="-c work_mem=3MB -c search_path=one,two"),
+        dict(application_name="the app"),
+        dict(client_encoding="LATIN1"),
+        dict(options="-c statement_timeout=7s -c geqo=off"),
+        dict(options="--work-mem=9MB"),
+        dict(fallback_application_name="fallback"),
+        dict(dbname="app"),
+        dict(options="-c my.own=x\\ y"),
+    ):
         with run.connect(**extra) as c:
             for _ in range(2):
-                run.note(extra, c.execute("SELECT current_setting('work_mem'), current_setting('search_path'), "
-                                          "current_setting('application_name'), current_setting('client_encoding'), "
-                                          "current_setting('statement_timeout'), current_setting('geqo'), "
-                                          "current_setting('my.own', true)").fetchone())
+                run.note(
+                    extra,
+                    c.execute(
+                        "SELECT current_setting('work_mem'), current_setting('search_path'), "
+                        "current_setting('application_name'), current_setting('client_encoding'), "
+                        "current_setting('statement_timeout'), current_setting('geqo'), "
+                        "current_setting('my.own', true)"
+                    ).fetchone(),
+                )
             c.execute("SET work_mem = '1MB'; RESET work_mem")
             run.note(c.execute("SHOW work_mem").fetchone())
             c.execute("DISCARD ALL")
             run.note(c.execute("SHOW work_mem").fetchone(), c.info.encoding, c.info.server_version)
-    for extra in (dict(options="-c work_mem=nonsense"), dict(options="-c nosuchthing=1"), dict(client_encoding="nonsense")):
+    for extra in (
+        dict(options="-c work_mem=nonsense"),
+        dict(options="-c nosuchthing=1"),
+        dict(client_encoding="nonsense"),
+    ):
         try:
             run.connect(**extra).close()
             run.note("connected")
@@ -163,12 +226,18 @@ def application_name_is_seen_on_the_server(run):
     with run.connect(application_name="first app") as a, run.connect(application_name="second app") as b:
         for _ in range(3):
             for c in (a, b):
-                run.note(c.execute("SELECT application_name, usename, datname, state FROM pg_stat_activity "
-                                   "WHERE pid = pg_backend_pid()").fetchone())
+                run.note(
+                    c.execute(
+                        "SELECT application_name, usename, datname, state FROM pg_stat_activity "
+                        "WHERE pid = pg_backend_pid()"
+                    ).fetchone()
+                )
         a.execute("SET application_name = 'renamed'")
         run.note(a.info.parameter_status("application_name"), b.info.parameter_status("application_name"))
-        run.note(a.execute("SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()").fetchone(),
-                 b.execute("SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()").fetchone())
+        run.note(
+            a.execute("SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()").fetchone(),
+            b.execute("SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()").fetchone(),
+        )
 
 
 @scenario(pool=4)
@@ -201,7 +270,10 @@ def advisory_locks(run):
         for _ in range(3):
             run.note(b.execute("SELECT pg_try_advisory_lock(42)").fetchone(), a.execute("SELECT 1").fetchone())
         run.note(a.execute("SELECT pg_advisory_unlock(42)").fetchone())
-        run.note(b.execute("SELECT pg_try_advisory_lock(42)").fetchone(), a.execute("SELECT pg_try_advisory_lock(42)").fetchone())
+        run.note(
+            b.execute("SELECT pg_try_advisory_lock(42)").fetchone(),
+            a.execute("SELECT pg_try_advisory_lock(42)").fetchone(),
+        )
         run.note(b.execute("SELECT pg_advisory_unlock_all()").fetchone())
         run.note(a.execute("SELECT pg_try_advisory_lock(42)").fetchone())
         a.execute("SELECT pg_advisory_unlock(42)")
@@ -211,7 +283,9 @@ def advisory_locks(run):
         run.note(a.execute("SELECT pg_try_advisory_xact_lock(43)").fetchone())
         run.note(a.execute("SELECT pg_try_advisory_lock(%s, %s)", [1, 2]).fetchone())
         a.close()
-        held = b.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1 AND objid = 2")
+        held = b.execute(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1 AND objid = 2"
+        )
         run.note("asked after close", held.fetchone()[0] in (0, 1))
 
 
@@ -221,7 +295,7 @@ def listen_and_notify(run):
         heard = []
         a.add_notify_handler(lambda n: heard.append((n.channel, n.payload)))
         run.note(a.execute("LISTEN news").statusmessage)
-        a.execute("LISTEN \"Other Channel\"")
+        a.execute('LISTEN "Other Channel"')
         for i in range(5):
             b.execute("SELECT pg_notify('news', %s)", [f"message {i}"])
         b.execute("NOTIFY \"Other Channel\", 'x'; NOTIFY unheard")

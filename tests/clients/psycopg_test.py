@@ -1,4 +1,5 @@
 """psycopg 3: what applications do with it, directly and routed."""
+
 import datetime
 import decimal
 import uuid
@@ -10,16 +11,21 @@ from psycopg.types.json import Jsonb
 
 from harness import main, scaled, scenario
 
-TYPED = ("SELECT 1::int2, 2::int4, 3::int8, 1.5::float4, 2.5::float8, 12345.6789::numeric, true, 'text', 'v'::varchar(3), "
-         "'\\x00ff'::bytea, '2024-02-29'::date, '2024-02-29 12:34:56.789'::timestamp, "
-         "'2024-02-29 12:34:56.789+02'::timestamptz, '12:34:56'::time, '1 day 02:03:04'::interval, "
-         "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, '{\"a\": [1, 2]}'::jsonb, ARRAY[1, NULL, 3], "
-         "ARRAY['a', 'b,c'], NULL::int, '10.0.0.1/24'::inet, int4range(1, 5)")
+TYPED = (
+    "SELECT 1::int2, 2::int4, 3::int8, 1.5::float4, 2.5::float8, 12345.6789::numeric, true, 'text', 'v'::varchar(3), "
+    "'\\x00ff'::bytea, '2024-02-29'::date, '2024-02-29 12:34:56.789'::timestamp, "
+    "'2024-02-29 12:34:56.789+02'::timestamptz, '12:34:56'::time, '1 day 02:03:04'::interval, "
+    "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, '{\"a\": [1, 2]}'::jsonb, ARRAY[1, NULL, 3], "
+    "ARRAY['a', 'b,c'], NULL::int, '10.0.0.1/24'::inet, int4range(1, 5)"
+)
 
 
 def describe(run, cursor):
-    run.note([(c.name, c.type_code, c.internal_size, c.precision, c.scale) for c in cursor.description or []],
-             cursor.statusmessage, cursor.rowcount)
+    run.note(
+        [(c.name, c.type_code, c.internal_size, c.precision, c.scale) for c in cursor.description or []],
+        cursor.statusmessage,
+        cursor.rowcount,
+    )
 
 
 @scenario
@@ -33,9 +39,23 @@ def types_in_text_and_binary(run):
 
 @scenario
 def parameters_of_every_kind(run):
-    values = [1, 2**40, 1.25, decimal.Decimal("1.10"), True, "it's", b"\0\1", datetime.date(2024, 1, 2),
-              datetime.datetime(2024, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc), datetime.timedelta(days=2, seconds=3),
-              uuid.UUID(int=7), Jsonb({"k": [None, "x"]}), [1, 2, 3], ["a", None], None]
+    values = [
+        1,
+        2**40,
+        1.25,
+        decimal.Decimal("1.10"),
+        True,
+        "it's",
+        b"\0\1",
+        datetime.date(2024, 1, 2),
+        datetime.datetime(2024, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc),
+        datetime.timedelta(days=2, seconds=3),
+        uuid.UUID(int=7),
+        Jsonb({"k": [None, "x"]}),
+        [1, 2, 3],
+        ["a", None],
+        None,
+    ]
     with run.connect() as connection:
         for binary in (False, True):
             cursor = connection.cursor(binary=binary)
@@ -51,16 +71,31 @@ def parameters_of_every_kind(run):
 @scenario
 def table_and_command_tags(run):
     with run.connect() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        for text in ("CREATE TABLE t (id serial PRIMARY KEY, name text UNIQUE, amount numeric(10, 2) CHECK (amount >= 0))",
-                     "INSERT INTO t (name, amount) SELECT 'n' || i, i FROM generate_series(1, 5) i RETURNING *",
-                     "UPDATE t SET amount = amount * 2 WHERE id > 3", "DELETE FROM t WHERE id = 1",
-                     "SELECT * FROM t ORDER BY id", "TABLE t", "CREATE INDEX ON t (amount)", "ANALYZE t",
-                     "CREATE VIEW v AS SELECT name FROM t", "SELECT * FROM v", "TRUNCATE t RESTART IDENTITY CASCADE",
-                     "INSERT INTO t (name) VALUES ('x') ON CONFLICT (name) DO UPDATE SET amount = 9", "VACUUM t",
-                     "COMMENT ON TABLE t IS 'hello'", "SELECT", "", "VALUES (1, 'a'), (2, 'b')", "DO $$ BEGIN NULL; END $$",
-                     "EXPLAIN (COSTS OFF) SELECT * FROM t WHERE id = 1", "SHOW server_version_num",
-                     "CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT a + 1'", "SELECT f(1)",
-                     "DROP TABLE t CASCADE"):
+        for text in (
+            "CREATE TABLE t (id serial PRIMARY KEY, name text UNIQUE, amount numeric(10, 2) CHECK (amount >= 0))",
+            "INSERT INTO t (name, amount) SELECT 'n' || i, i FROM generate_series(1, 5) i RETURNING *",
+            "UPDATE t SET amount = amount * 2 WHERE id > 3",
+            "DELETE FROM t WHERE id = 1",
+            "SELECT * FROM t ORDER BY id",
+            "TABLE t",
+            "CREATE INDEX ON t (amount)",
+            "ANALYZE t",
+            "CREATE VIEW v AS SELECT name FROM t",
+            "SELECT * FROM v",
+            "TRUNCATE t RESTART IDENTITY CASCADE",
+            "INSERT INTO t (name) VALUES ('x') ON CONFLICT (name) DO UPDATE SET amount = 9",
+            "VACUUM t",
+            "COMMENT ON TABLE t IS 'hello'",
+            "SELECT",
+            "",
+            "VALUES (1, 'a'), (2, 'b')",
+            "DO $$ BEGIN NULL; END $$",
+            "EXPLAIN (COSTS OFF) SELECT * FROM t WHERE id = 1",
+            "SHOW server_version_num",
+            "CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT a + 1'",
+            "SELECT f(1)",
+            "DROP TABLE t CASCADE",
+        ):
             cursor.execute(text)
             describe(run, cursor)
             run.note(text, cursor.fetchall() if cursor.description else "no result")
@@ -69,28 +104,56 @@ def table_and_command_tags(run):
 @scenario
 def errors_keep_their_fields(run):
     with run.connect() as connection:
-        connection.execute("CREATE TABLE e (id int PRIMARY KEY, name text NOT NULL, c int CONSTRAINT small CHECK (c < 10))")
+        connection.execute(
+            "CREATE TABLE e (id int PRIMARY KEY, name text NOT NULL, c int CONSTRAINT small CHECK (c < 10))"
+        )
         connection.execute("CREATE TABLE child (e int CONSTRAINT parent REFERENCES e)")
         connection.execute("INSERT INTO e VALUES (1, 'one', 1)")
-        for text in ("SELEC 1", "SELECT nothing FROM e", "SELECT * FROM nowhere", "INSERT INTO e VALUES (1, 'again', 1)",
-                     "INSERT INTO e VALUES (2, NULL, 1)", "INSERT INTO e VALUES (3, 'x', 99)", "INSERT INTO child VALUES (5)",
-                     "SELECT 1 / 0", "SELECT 'x'::int", "SELECT 'abc", "SELECT f(1)", "DROP TABLE nowhere",
-                     "DO $$ BEGIN RAISE EXCEPTION 'mine' USING ERRCODE = 'AB123', DETAIL = 'd', HINT = 'h'; END $$",
-                     "DO $$ BEGIN PERFORM 1 / 0; END $$", "SET work_mem = 'x'", "SET no_such = 1", "ROLLBACK TO SAVEPOINT s",
-                     "SELECT pg_catalog.set_config('nope', 'x', false)", "GRANT ALL ON e TO nobody_at_all",
-                     "SELECT repeat('x', 1100000000)"):
+        for text in (
+            "SELEC 1",
+            "SELECT nothing FROM e",
+            "SELECT * FROM nowhere",
+            "INSERT INTO e VALUES (1, 'again', 1)",
+            "INSERT INTO e VALUES (2, NULL, 1)",
+            "INSERT INTO e VALUES (3, 'x', 99)",
+            "INSERT INTO child VALUES (5)",
+            "SELECT 1 / 0",
+            "SELECT 'x'::int",
+            "SELECT 'abc",
+            "SELECT f(1)",
+            "DROP TABLE nowhere",
+            "DO $$ BEGIN RAISE EXCEPTION 'mine' USING ERRCODE = 'AB123', DETAIL = 'd', HINT = 'h'; END $$",
+            "DO $$ BEGIN PERFORM 1 / 0; END $$",
+            "SET work_mem = 'x'",
+            "SET no_such = 1",
+            "ROLLBACK TO SAVEPOINT s",
+            "SELECT pg_catalog.set_config('nope', 'x', false)",
+            "GRANT ALL ON e TO nobody_at_all",
+            "SELECT repeat('x', 1100000000)",
+        ):
             for parameters in (None, ()):
                 error = run.error(connection.execute, text, parameters)
                 d = error.diag
-                run.note(d.table_name, d.column_name, d.constraint_name, d.schema_name, d.datatype_name, d.source_function)
+                run.note(
+                    d.table_name,
+                    d.column_name,
+                    d.constraint_name,
+                    d.schema_name,
+                    d.datatype_name,
+                    d.source_function,
+                )
             run.note(connection.info.transaction_status)
 
 
 @scenario
 def notices_reach_the_client(run):
     with run.connect() as connection:
-        connection.add_notice_handler(lambda d: run.note("notice", d.severity, d.sqlstate, d.message_primary, d.message_hint))
-        connection.execute("DO $$ BEGIN RAISE NOTICE 'one %', 1; RAISE WARNING 'two' USING HINT = 'three'; END $$")
+        connection.add_notice_handler(
+            lambda d: run.note("notice", d.severity, d.sqlstate, d.message_primary, d.message_hint)
+        )
+        connection.execute(
+            "DO $$ BEGIN RAISE NOTICE 'one %', 1; RAISE WARNING 'two' USING HINT = 'three'; END $$"
+        )
         connection.execute("DROP TABLE IF EXISTS nowhere")
         connection.execute("SET client_min_messages = error")
         connection.execute("DROP TABLE IF EXISTS nowhere")
@@ -127,13 +190,18 @@ def transactions_and_savepoints(run):
         for level in psycopg.IsolationLevel:
             connection.isolation_level = level
             connection.read_only = level == psycopg.IsolationLevel.SERIALIZABLE
-            run.note(connection.execute("SHOW transaction_isolation").fetchone(),
-                     connection.execute("SHOW transaction_read_only").fetchone())
+            run.note(
+                connection.execute("SHOW transaction_isolation").fetchone(),
+                connection.execute("SHOW transaction_read_only").fetchone(),
+            )
             if connection.read_only:
                 run.error(connection.execute, "INSERT INTO t VALUES (9)")
             connection.rollback()
         connection.read_only, connection.isolation_level = None, None
-        run.note(connection.execute("BEGIN; SELECT 1; COMMIT; SELECT 2").nextset(), connection.info.transaction_status)
+        run.note(
+            connection.execute("BEGIN; SELECT 1; COMMIT; SELECT 2").nextset(),
+            connection.info.transaction_status,
+        )
 
 
 @scenario
@@ -141,17 +209,52 @@ def transaction_control_by_hand(run):
     with run.connect() as connection:
         connection.execute("CREATE TABLE t (i int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
         connection.add_notice_handler(lambda d: run.note("notice", d.sqlstate, d.message_primary))
-        for text in ("BEGIN", "BEGIN", "INSERT INTO t VALUES (1), (1)", "COMMIT", "COMMIT", "ROLLBACK", "BEGIN READ ONLY",
-                     "INSERT INTO t VALUES (1)", "COMMIT", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE DEFERRABLE READ ONLY",
-                     "SHOW transaction_deferrable", "COMMIT AND CHAIN", "SHOW transaction_isolation", "ROLLBACK AND CHAIN",
-                     "SHOW transaction_read_only", "END", "ABORT", "SAVEPOINT x", "BEGIN", "SAVEPOINT x", "SELECT 1 / 0",
-                     "ROLLBACK TO x", "RELEASE x", "COMMIT", "BEGIN", "SELECT 1 / 0", "COMMIT", "SET TRANSACTION READ ONLY",
-                     "BEGIN; INSERT INTO t VALUES (5); COMMIT; BEGIN; SELECT 1/0; COMMIT", "ROLLBACK",
-                     "INSERT INTO t VALUES (6); SELECT 1 / 0; INSERT INTO t VALUES (7)", "SELECT * FROM t",
-                     "BEGIN", "INSERT INTO t VALUES (8)", "PREPARE TRANSACTION 'two-phase'", "SELECT * FROM t",
-                     "COMMIT PREPARED 'two-phase'", "SELECT * FROM t", "ROLLBACK PREPARED 'two-phase'",
-                     "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "SHOW transaction_read_only",
-                     "INSERT INTO t VALUES (9)", "SET default_transaction_read_only = off", "SHOW transaction_read_only"):
+        for text in (
+            "BEGIN",
+            "BEGIN",
+            "INSERT INTO t VALUES (1), (1)",
+            "COMMIT",
+            "COMMIT",
+            "ROLLBACK",
+            "BEGIN READ ONLY",
+            "INSERT INTO t VALUES (1)",
+            "COMMIT",
+            "START TRANSACTION ISOLATION LEVEL SERIALIZABLE DEFERRABLE READ ONLY",
+            "SHOW transaction_deferrable",
+            "COMMIT AND CHAIN",
+            "SHOW transaction_isolation",
+            "ROLLBACK AND CHAIN",
+            "SHOW transaction_read_only",
+            "END",
+            "ABORT",
+            "SAVEPOINT x",
+            "BEGIN",
+            "SAVEPOINT x",
+            "SELECT 1 / 0",
+            "ROLLBACK TO x",
+            "RELEASE x",
+            "COMMIT",
+            "BEGIN",
+            "SELECT 1 / 0",
+            "COMMIT",
+            "SET TRANSACTION READ ONLY",
+            "BEGIN; INSERT INTO t VALUES (5); COMMIT; BEGIN; SELECT 1/0; COMMIT",
+            "ROLLBACK",
+            "INSERT INTO t VALUES (6); SELECT 1 / 0; INSERT INTO t VALUES (7)",
+            "SELECT * FROM t",
+            "BEGIN",
+            "INSERT INTO t VALUES (8)",
+            "PREPARE TRANSACTION 'two-phase'",
+            "SELECT * FROM t",
+            "COMMIT PREPARED 'two-phase'",
+            "SELECT * FROM t",
+            "ROLLBACK PREPARED 'two-phase'",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            "SHOW transaction_read_only",
+            "INSERT INTO t VALUES (9)",
+            "SET default_transaction_read_only = off",
+            "SHOW transaction_read_only",
+        ):
             try:
                 cursor = connection.execute(text)
                 run.note(text, cursor.statusmessage, cursor.fetchall() if cursor.description else None)
@@ -186,7 +289,9 @@ def pipeline_with_errors_in_the_middle(run):
                 connection.execute("INSERT INTO p VALUES (%s)", [i])
         run.note(connection.execute("SELECT count(*), max(i) FROM p").fetchone())
         with connection.pipeline(), connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO p VALUES (%s) RETURNING i", [(i,) for i in range(300, 310)], returning=True)
+            cursor.executemany(
+                "INSERT INTO p VALUES (%s) RETURNING i", [(i,) for i in range(300, 310)], returning=True
+            )
             rows = [cursor.fetchone()]
             while cursor.nextset():
                 rows.append(cursor.fetchone())
@@ -218,8 +323,12 @@ def raw_pipeline_of_libpq(run):
         result = c.get_result()
         if result is None:
             continue
-        run.note(pq.ExecStatus(result.status).name, result.ntuples, result.error_message.decode(),
-                 result.get_value(0, 0) if result.ntuples else None)
+        run.note(
+            pq.ExecStatus(result.status).name,
+            result.ntuples,
+            result.error_message.decode(),
+            result.get_value(0, 0) if result.ntuples else None,
+        )
         syncs += result.status == pq.ExecStatus.PIPELINE_SYNC
     c.exit_pipeline_mode()
     run.note(c.transaction_status)
@@ -270,27 +379,32 @@ def copy_in_and_out(run):
         describe(run, cursor)
         with cursor.copy("COPY (SELECT * FROM c WHERE i % 250 = 0 ORDER BY i) TO STDOUT") as copy:
             run.note(list(copy.rows()))
-        with cursor.copy("COPY (SELECT i, t FROM c WHERE i % 250 = 0 ORDER BY i) TO STDOUT (FORMAT binary)") as copy:
+        with cursor.copy(
+            "COPY (SELECT i, t FROM c WHERE i % 250 = 0 ORDER BY i) TO STDOUT (FORMAT binary)"
+        ) as copy:
             copy.set_types(["int4", "text"])
             run.note(list(copy.rows()))
         describe(run, cursor)
         for lines in ("1\tx\n", "x\ty\tz\n", "1\t2\t3\t4\n"):
+
             def broken():
                 with cursor.copy("COPY c FROM STDIN") as copy:
                     copy.write(lines)
+
             run.error(broken)
 
         def given_up():
             with cursor.copy("COPY c FROM STDIN") as copy:
                 copy.write("1\ta\t1\n")
                 raise KeyError("the application's own")
+
         run.error(given_up)
         run.note(connection.info.transaction_status)
         run.error(lambda: cursor.copy("COPY nowhere TO STDOUT").__enter__())
         run.note(cursor.execute("SELECT count(*), sum(i), sum(n) FROM c").fetchone())
         with connection.transaction():
             with cursor.copy("COPY c FROM STDIN WITH (FORMAT csv, HEADER)") as copy:
-                copy.write("i,t,n\n7,\"a,\"\"b\",1\n")
+                copy.write('i,t,n\n7,"a,""b",1\n')
             run.note(cursor.execute("SELECT * FROM c WHERE n = 1 AND i = 7").fetchall())
 
 
@@ -318,7 +432,9 @@ def large_values_both_ways(run):
 def many_statements_in_one_string(run):
     with run.connect() as connection:
         connection.execute("CREATE TABLE m (i int)")
-        cursor = connection.execute("INSERT INTO m VALUES (1), (2); SELECT * FROM m; UPDATE m SET i = i + 1; ; SELECT 'end'")
+        cursor = connection.execute(
+            "INSERT INTO m VALUES (1), (2); SELECT * FROM m; UPDATE m SET i = i + 1; ; SELECT 'end'"
+        )
         while True:
             run.note(cursor.statusmessage, cursor.fetchall() if cursor.description else None)
             if not cursor.nextset():
@@ -326,7 +442,9 @@ def many_statements_in_one_string(run):
         run.error(connection.execute, "SELECT 1; SELECT 2", [], prepare=True)
         run.error(connection.execute, "INSERT INTO m VALUES (9); SELECT oops; SELECT 3")
         run.note(connection.execute("SELECT array_agg(i ORDER BY i) FROM m").fetchone())
-        run.note(connection.execute("SET my.x = 'in'; SELECT current_setting('my.x'); RESET my.x").statusmessage)
+        run.note(
+            connection.execute("SET my.x = 'in'; SELECT current_setting('my.x'); RESET my.x").statusmessage
+        )
         run.note(connection.execute("SELECT current_setting('my.x', true)").fetchone())
 
 

@@ -4,6 +4,7 @@ Two recordings are compared message by message, so a driver cannot be the only j
 of the same thing is normalised here and nowhere else: process ids, secret keys, the authentication exchange, object
 ids of what the scenario itself created, and the context line with which Kintsugi names the shard.
 """
+
 import re
 import selectors
 import socket
@@ -84,8 +85,11 @@ class Recorder:
 
     def transcripts(self):
         """One list of lines a connection, in the order they were opened; cancel requests have none."""
-        return [lines for lines in (describe(bytes(c.from_client), bytes(c.from_server)) for c in self.connections)
-                if lines]
+        return [
+            lines
+            for lines in (describe(bytes(c.from_client), bytes(c.from_server)) for c in self.connections)
+            if lines
+        ]
 
 
 def split(stream):
@@ -95,7 +99,7 @@ def split(stream):
         size = struct.unpack_from(">I", stream, at + 1)[0]
         if at + 1 + size > len(stream):
             return
-        yield chr(stream[at]), stream[at + 5:at + 1 + size]
+        yield chr(stream[at]), stream[at + 5 : at + 1 + size]
         at += 1 + size
 
 
@@ -117,8 +121,17 @@ def columns_of(body):
         end = body.index(b"\0", at)
         name = body[at:end].decode("utf8", "replace")
         table, attribute, kind, size, modifier, form = struct.unpack_from(">IhIhih", body, end + 1)
-        columns.append((name, "own" if table >= FIRST_USER_OID else table, attribute,
-                        "own" if kind >= FIRST_USER_OID else kind, size, modifier, form))
+        columns.append(
+            (
+                name,
+                "own" if table >= FIRST_USER_OID else table,
+                attribute,
+                "own" if kind >= FIRST_USER_OID else kind,
+                size,
+                modifier,
+                form,
+            )
+        )
         at = end + 19
     return columns
 
@@ -131,7 +144,7 @@ def values_of(body, columns):
         if size < 0:
             values.append(None)
             continue
-        value = body[at:at + size]
+        value = body[at : at + size]
         at += size
         if columns and len(columns) == count and columns[i][3] in OID_TYPES:
             number = int(value) if value.isdigit() else struct.unpack(">I", value)[0] if size == 4 else 0

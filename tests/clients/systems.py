@@ -1,4 +1,5 @@
 """What a scenario talks to: PostgreSQL itself, Kintsugi in front of it, or PgBouncer as a stand-in. Each is an address."""
+
 import os
 import pwd
 import re
@@ -11,6 +12,7 @@ from postgres import DATABASE, OTHER, OTHER_PASSWORD, PASSWORD, USER, die_with_p
 
 class System:
     """An address that speaks PostgreSQL's protocol, and the process behind it where there is one of its own."""
+
     name = "?"
     host = "127.0.0.1"
     port = 0
@@ -57,10 +59,23 @@ class Direct(System):
 
 class Kintsugi(System):
     """`kintsugi serve` with one shard. `extra` is more TOML, `sections` replaces keys: {"pool": {"size": 2}}."""
+
     name = "kintsugi"
 
-    def __init__(self, program, cluster, root, name="router", sections=None, shard=None, users=None, wrapper=(),
-                 environment=None, listen_host="127.0.0.1", wait=True):
+    def __init__(
+        self,
+        program,
+        cluster,
+        root,
+        name="router",
+        sections=None,
+        shard=None,
+        users=None,
+        wrapper=(),
+        environment=None,
+        listen_host="127.0.0.1",
+        wait=True,
+    ):
         self.program, self.cluster, self.root, self.name = program, cluster, root, name
         self.directory = os.path.join(root, name)
         os.makedirs(self.directory, exist_ok=True)
@@ -74,7 +89,10 @@ class Kintsugi(System):
         }
         for section, keys in (sections or {}).items():
             self.sections.setdefault(section, {}).update(keys)
-        self.users = users or [{"name": USER, "password": PASSWORD}, {"name": OTHER, "password": OTHER_PASSWORD}]
+        self.users = users or [
+            {"name": USER, "password": PASSWORD},
+            {"name": OTHER, "password": OTHER_PASSWORD},
+        ]
         self.shard = shard or cluster.shard_dsn()
         self.config = os.path.join(self.directory, "kintsugi.toml")
         self.wrapper, self.environment = list(wrapper), environment or {}
@@ -86,6 +104,7 @@ class Kintsugi(System):
             if isinstance(value, bool):
                 return "true" if value else "false"
             return str(value) if isinstance(value, int) else '"' + str(value).replace('"', '\\"') + '"'
+
         lines = []
         for section, keys in self.sections.items():
             lines += [f"[{section}]"] + [f"{key} = {literal(value)}" for key, value in keys.items()]
@@ -99,8 +118,12 @@ class Kintsugi(System):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [*self.wrapper, self.program, "serve", "--config", self.config, "--data", self.directory],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent,
-                env={**os.environ, **self.environment})
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+                env={**os.environ, **self.environment},
+            )
         if wait:
             wait_until(f"{self.name} to listen", self.accepts, 60)
 
@@ -142,19 +165,27 @@ class PgBouncer(System):
             file.write(f'"{USER}" "{PASSWORD}"\n"{OTHER}" "{OTHER_PASSWORD}"\n')
         config = os.path.join(self.directory, "pgbouncer.ini")
         with open(config, "w") as file:
-            file.write(f"[databases]\n{DATABASE} = host=127.0.0.1 port={cluster.port} dbname={DATABASE}\n[pgbouncer]\n"
-                       f"listen_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\nauth_type = scram-sha-256\n"
-                       f"auth_file = {users}\npool_mode = {mode}\ndefault_pool_size = {size}\nmax_client_conn = 12000\n"
-                       "log_connections = 0\nlog_disconnections = 0\n"
-                       "ignore_startup_parameters = extra_float_digits,options,search_path,geqo,statement_timeout\n")
+            file.write(
+                f"[databases]\n{DATABASE} = host=127.0.0.1 port={cluster.port} dbname={DATABASE}\n[pgbouncer]\n"
+                f"listen_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\nauth_type = scram-sha-256\n"
+                f"auth_file = {users}\npool_mode = {mode}\ndefault_pool_size = {size}\nmax_client_conn = 12000\n"
+                "log_connections = 0\nlog_disconnections = 0\n"
+                "ignore_startup_parameters = extra_float_digits,options,search_path,geqo,statement_timeout\n"
+            )
         if os.geteuid() == 0:
             account = pwd.getpwnam("postgres")
             owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             for path in (self.directory, users, config):
                 os.chown(path, account.pw_uid, account.pw_gid)
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(["/usr/sbin/pgbouncer", config], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, preexec_fn=die_with_parent, **owner)
+            self.process = subprocess.Popen(
+                ["/usr/sbin/pgbouncer", config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+                **owner,
+            )
         wait_until("PgBouncer to listen", self.accepts, 30)
 
     def stop(self):

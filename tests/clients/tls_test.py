@@ -1,6 +1,6 @@
 """TLS on both sides: verify-full from the client and to the shard, channel binding, certificates renewed while running."""
+
 import signal
-import socket
 import ssl
 import struct
 
@@ -17,7 +17,10 @@ def secured(stage, name="extra-tls", sections=None, shard=None, certificate=None
     """A router with TLS towards its clients."""
     certificates = stage.make_certificates()
     cert, key = certificate or certificates.server(f"router-{name}")
-    sections = {**(sections or {}), "server": {"tls_cert": cert, "tls_key": key, **(sections or {}).get("server", {})}}
+    sections = {
+        **(sections or {}),
+        "server": {"tls_cert": cert, "tls_key": key, **(sections or {}).get("server", {})},
+    }
     return stage.router(name, sections=sections, shard=shard, **options)
 
 
@@ -59,7 +62,9 @@ def verified_by_the_client(stage):
         with connect(stage, router, sslmode="disable") as c:
             assert not c.pgconn.ssl_in_use
         for version in ("TLSv1.2", "TLSv1.3"):
-            with connect(stage, router, ssl_min_protocol_version=version, ssl_max_protocol_version=version) as c:
+            with connect(
+                stage, router, ssl_min_protocol_version=version, ssl_max_protocol_version=version
+            ) as c:
                 assert c.execute("SELECT 1").fetchone() == (1,)
     finally:
         router.stop()
@@ -86,7 +91,9 @@ def channel_binding_required(stage):
         with connect(stage, router, channel_binding="disable") as c:
             assert c.execute("SELECT 1").fetchone() == (1,)
         assert "channel binding" in refused(stage, router, channel_binding="require", sslmode="disable")
-        assert "password authentication failed" in refused(stage, router, channel_binding="require", password="wrong")
+        assert "password authentication failed" in refused(
+            stage, router, channel_binding="require", password="wrong"
+        )
     finally:
         router.stop()
 
@@ -98,6 +105,7 @@ def a_binding_to_another_certificate_is_refused(stage):
     import hashlib
     import hmac
     import os
+
     router = secured(stage, "extra-middle")
     try:
         with RawClient("127.0.0.1", router.port) as c:
@@ -106,6 +114,7 @@ def a_binding_to_another_certificate_is_refused(stage):
             context = ssl.create_default_context(cafile=stage.certificates.ca)
             c.socket = context.wrap_socket(c.socket, server_hostname="localhost")
             from protocol import message, startup
+
             c.send(startup(user=USER, database=DATABASE))
             kind, body = c.read()
             assert b"SCRAM-SHA-256-PLUS" in body and b"SCRAM-SHA-256\0" in body, body
@@ -114,20 +123,28 @@ def a_binding_to_another_certificate_is_refused(stage):
             c.send(message("p", b"SCRAM-SHA-256-PLUS\0" + struct.pack(">I", len(first)) + first))
             server_first = c.read()[1][4:].decode()
             fields = dict(part.split("=", 1) for part in server_first.split(","))
-            salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
+            salted = hashlib.pbkdf2_hmac(
+                "sha256", PASSWORD.encode(), base64.b64decode(fields["s"]), int(fields["i"])
+            )
             key = hmac.digest(salted, b"Client Key", "sha256")
             wrong = base64.b64encode(b"p=tls-server-end-point,," + b"\x07" * 32).decode()
             final = f"c={wrong},r={fields['r']}"
-            signature = hmac.digest(hashlib.sha256(key).digest(), f"{bare},{server_first},{final}".encode(), "sha256")
+            signature = hmac.digest(
+                hashlib.sha256(key).digest(), f"{bare},{server_first},{final}".encode(), "sha256"
+            )
             proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature))).decode()
             c.send(message("p", f"{final},p={proof}".encode()))
             kind, body = c.read()
             assert kind == "E" and b"C28" in body or b"08P01" in body, (kind, body)
             assert c.is_closed()
-        with RawClient("127.0.0.1", router.port) as c:  # says it could bind but thinks we do not offer it: a downgrade
+        with RawClient(
+            "127.0.0.1", router.port
+        ) as c:  # says it could bind but thinks we do not offer it: a downgrade
             c.send(struct.pack(">II", 8, SSL_REQUEST))
             assert c.exactly(1) == b"S"
-            c.socket = ssl.create_default_context(cafile=stage.certificates.ca).wrap_socket(c.socket, server_hostname="localhost")
+            c.socket = ssl.create_default_context(cafile=stage.certificates.ca).wrap_socket(
+                c.socket, server_hostname="localhost"
+            )
             c.send(startup(user=USER, database=DATABASE))
             c.read()
             first = b"y,,n=,r=abcdefgh"
@@ -143,16 +160,21 @@ def bytes_before_the_handshake(stage):
     """Plain bytes sent together with SSLRequest are an attack (CVE-2021-23214): refused, not used."""
     router = secured(stage, "extra-early-bytes")
     try:
-        from protocol import message, query, startup
+        from protocol import query, startup
+
         with RawClient("127.0.0.1", router.port) as c:
-            c.send(struct.pack(">II", 8, SSL_REQUEST) + startup(user=USER, database=DATABASE) + query("SELECT 1"))
+            c.send(
+                struct.pack(">II", 8, SSL_REQUEST) + startup(user=USER, database=DATABASE) + query("SELECT 1")
+            )
             try:
                 answer = c.exactly(1)
             except Exception:
                 answer = b""
             if answer == b"S":
                 try:
-                    ssl.create_default_context(cafile=stage.certificates.ca).wrap_socket(c.socket, server_hostname="localhost")
+                    ssl.create_default_context(cafile=stage.certificates.ca).wrap_socket(
+                        c.socket, server_hostname="localhost"
+                    )
                     raise AssertionError("the handshake went on after smuggled bytes")
                 except (ssl.SSLError, OSError):
                     pass
@@ -176,23 +198,35 @@ def bytes_before_the_handshake(stage):
 def verified_towards_the_shard(stage):
     shard_with_tls(stage)
     certificates = stage.make_certificates()
-    dsn = stage.cluster.shard_dsn(host="localhost", hostaddr="127.0.0.1", sslmode="verify-full", sslrootcert=certificates.ca)
+    dsn = stage.cluster.shard_dsn(
+        host="localhost", hostaddr="127.0.0.1", sslmode="verify-full", sslrootcert=certificates.ca
+    )
     dsn = stage.cluster.shard_dsn(host="localhost", sslmode="verify-full", sslrootcert=certificates.ca)
     stage.cluster.access("hostssl all all 127.0.0.1/32 scram-sha-256", "hostssl all all ::1/128 scram-sha-256")
     try:
         router = stage.router("extra-shard-tls", shard=dsn)
         try:
             with Run(stage, router, None).connect() as c:
-                assert c.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone() == (True,)
-                assert c.execute("SELECT length(%s), length(repeat('x', 3000000))", ["y" * 3000000]).fetchone() == (3000000, 3000000)
+                assert c.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone() == (
+                    True,
+                )
+                assert c.execute(
+                    "SELECT length(%s), length(repeat('x', 3000000))", ["y" * 3000000]
+                ).fetchone() == (3000000, 3000000)
         finally:
             router.stop()
-        for name, wrong in (("foreign", dsn.replace(certificates.ca, certificates.foreign_ca)),
-                            ("name", dsn.replace("host=localhost", "host=127.0.0.2")), ("plain", stage.cluster.shard_dsn(sslmode="disable"))):
+        for name, wrong in (
+            ("foreign", dsn.replace(certificates.ca, certificates.foreign_ca)),
+            ("name", dsn.replace("host=localhost", "host=127.0.0.2")),
+            ("plain", stage.cluster.shard_dsn(sslmode="disable")),
+        ):
             if name == "name":
                 continue  # 127.0.0.2 is not listened on here; the name check has its own test in the executor
-            router = stage.router(f"extra-shard-{name}", shard=wrong,
-                                  sections={"pool": {"connect_timeout": "2s", "wait_timeout": "3s"}})
+            router = stage.router(
+                f"extra-shard-{name}",
+                shard=wrong,
+                sections={"pool": {"connect_timeout": "2s", "wait_timeout": "3s"}},
+            )
             try:
                 try:
                     with Run(stage, router, None).connect() as c:
@@ -211,18 +245,25 @@ def verified_towards_the_shard(stage):
 def other_passwords_towards_the_shard(stage):
     """md5 and cleartext, where the shard asks for them."""
     with stage.cluster.admin() as admin:
-        admin.execute("SET password_encryption = md5; DROP ROLE IF EXISTS old; CREATE ROLE old LOGIN PASSWORD 'old-secret'")
+        admin.execute(
+            "SET password_encryption = md5; DROP ROLE IF EXISTS old; CREATE ROLE old LOGIN PASSWORD 'old-secret'"
+        )
     for method in ("md5", "password", "trust"):
         stage.cluster.access(f"host all all 127.0.0.1/32 {method}")
-        router = stage.router(f"extra-{method}", shard=stage.cluster.shard_dsn("old", "old-secret"),
-                              users=[{"name": "old", "password": "old-secret"}])
+        router = stage.router(
+            f"extra-{method}",
+            shard=stage.cluster.shard_dsn("old", "old-secret"),
+            users=[{"name": "old", "password": "old-secret"}],
+        )
         try:
+
             def works():
                 try:
                     with Run(stage, router, None).connect(user="old", password="old-secret") as c:
                         return c.execute("SELECT current_user::text").fetchone() == ("old",)
                 except psycopg.OperationalError:
                     return False
+
             wait_until(f"a login by {method}", works, 20)
         finally:
             router.stop()
@@ -259,12 +300,14 @@ def serial_of(router, stage):
 def certificate_renewed_on_sighup(stage):
     """New connections get the new certificate, old ones live on; a broken file leaves the old one in place."""
     import shutil
+
     certificates = stage.make_certificates()
     paths = f"{certificates.directory}/live.crt", f"{certificates.directory}/live.key"
 
     def install(name):
         for source, target in zip(certificates.server(name), paths):
             shutil.copyfile(source, target)
+
     install("first")
     router = secured(stage, "extra-reload", certificate=paths)
     try:
@@ -295,13 +338,21 @@ def certificate_renewed_on_sighup(stage):
 @check
 def cancel_over_tls(stage):
     import threading
+
     router = secured(stage, "extra-cancel")
     try:
         with connect(stage, router) as c, stage.cluster.admin() as admin:
+
             def cancel():
-                wait_until("it to run", lambda: admin.execute("SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND "
-                                                              "query LIKE 'SELECT pg_sleep(30)%'").fetchone())
+                wait_until(
+                    "it to run",
+                    lambda: admin.execute(
+                        "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND "
+                        "query LIKE 'SELECT pg_sleep(30)%'"
+                    ).fetchone(),
+                )
                 c.cancel()
+
             t = threading.Thread(target=cancel)
             t.start()
             try:
@@ -322,9 +373,12 @@ def a_stalled_client_over_tls(stage):
         with RawClient("127.0.0.1", router.port, 60) as c:
             c.send(struct.pack(">II", 8, SSL_REQUEST))
             assert c.exactly(1) == b"S"
-            c.socket = ssl.create_default_context(cafile=stage.certificates.ca).wrap_socket(c.socket, server_hostname="localhost")
+            c.socket = ssl.create_default_context(cafile=stage.certificates.ca).wrap_socket(
+                c.socket, server_hostname="localhost"
+            )
             assert c.login() is None
             from protocol import query
+
             before = router.status_kb()
             c.send(query("SELECT repeat('x', 100000) FROM generate_series(1, 1000)"))
             assert c.read()[0] == "T"

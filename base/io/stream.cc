@@ -1,0 +1,230 @@
+#include "base/io/stream.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace kintsugi::io {
+namespace {
+
+std::string describe(const IoResult& result) {
+  return result.kind == IoResult::kClosed ? "the peer closed the connection" : std::strerror(result.error);
+}
+
+std::string handshake_error(SSL* ssl) {
+  const long verified = SSL_get_verify_result(ssl);
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (verified != X509_V_OK) return X509_verify_cert_error_string(verified);
+  const char* reason = code != 0 ? ERR_reason_error_string(code) : nullptr;
+  return reason != nullptr ? reason : "the peer closed the connection";
+}
+
+}  // namespace
+
+void Stream::adopt(UniqueFd fd) {
+  close();
+  fd_ = std::move(fd);
+}
+
+void Stream::attach(Loop& loop, EventTarget* target) {
+  target_ = target;
+  ready_ = 0;
+  watch_.attach(loop, fd_.get(), this);
+}
+
+void Stream::on_event(Watch& watch, std::uint32_t ready) {
+  ready_ |= ready;
+  // A TLS read may wait for a writable socket and the other way round: whoever waits tries again.
+  if (read_needs_write_ || write_needs_read_) ready_ |= kReadable | kWritable;
+  if (target_ != nullptr) target_->on_event(watch, ready);
+}
+
+void Stream::close() {
+  watch_.detach();
+  if (ssl_ != nullptr) {
+    if (SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
+    ERR_clear_error();
+    SSL_free(ssl_);
+    ssl_ = nullptr;
+  }
+  context_.reset();
+  fd_.reset();
+}
+
+IoResult Stream::read(char* into, std::size_t size) {
+  if (ssl_ != nullptr) {
+    ERR_clear_error();
+    return tls_result(SSL_read(ssl_, into, static_cast<int>(std::min<std::size_t>(size, 1 << 30))), true);
+  }
+  for (;;) {
+    ssize_t got = ::recv(fd_.get(), into, size, 0);
+    if (got > 0) {
+      // A short read has drained the socket: the next one waits for an event.
+      if (static_cast<std::size_t>(got) < size) ready_ &= ~kReadable;
+      return {IoResult::kOk, static_cast<std::size_t>(got), 0};
+    }
+    if (got == 0) return {IoResult::kClosed, 0, 0};
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      ready_ &= ~kReadable;
+      return {IoResult::kWouldBlock, 0, 0};
+    }
+    if (errno != EINTR) return {IoResult::kError, 0, errno};
+  }
+}
+
+IoResult Stream::write(std::string_view bytes) {
+  if (ssl_ != nullptr) {
+    ERR_clear_error();
+    return tls_result(
+        SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 30))), false);
+  }
+  for (;;) {
+    ssize_t put = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (put >= 0) return {IoResult::kOk, static_cast<std::size_t>(put), 0};
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      ready_ &= ~kWritable;
+      return {IoResult::kWouldBlock, 0, 0};
+    }
+    if (errno != EINTR) return {IoResult::kError, 0, errno};
+  }
+}
+
+IoResult Stream::tls_result(int returned, bool reading) {
+  bool& crossed = reading ? read_needs_write_ : write_needs_read_;
+  crossed = false;
+  if (returned > 0) return {IoResult::kOk, static_cast<std::size_t>(returned), 0};
+  const int system = errno;
+  switch (SSL_get_error(ssl_, returned)) {
+    case SSL_ERROR_WANT_READ:
+      ready_ &= ~kReadable;
+      crossed = !reading;
+      return {IoResult::kWouldBlock, 0, 0};
+    case SSL_ERROR_WANT_WRITE:
+      ready_ &= ~kWritable;
+      crossed = reading;
+      return {IoResult::kWouldBlock, 0, 0};
+    case SSL_ERROR_ZERO_RETURN: return {IoResult::kClosed, 0, 0};
+    case SSL_ERROR_SYSCALL:
+      ERR_clear_error();
+      return system == 0 ? IoResult{IoResult::kClosed, 0, 0} : IoResult{IoResult::kError, 0, system};
+    default: ERR_clear_error(); return {IoResult::kError, 0, EPROTO};
+  }
+}
+
+void Stream::want(bool readable, bool writable) {
+  std::uint32_t events = 0;
+  if (readable) events |= kReadable | (read_needs_write_ ? kWritable : 0);
+  if (writable) events |= kWritable | (write_needs_read_ ? kReadable : 0);
+  watch_.want(events);
+}
+
+bool Stream::has_buffered() const {
+  return ssl_ != nullptr && SSL_pending(ssl_) > 0;
+}
+
+bool Stream::has_unread_or_closed() const {
+  char byte = 0;
+  ssize_t got = ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+Task<Status> Stream::accept_tls(std::shared_ptr<const TlsContext> context, Waiter* waiter, Deadline deadline) {
+  context_ = std::move(context);
+  ssl_ = SSL_new(context_->native());
+  if (ssl_ == nullptr || SSL_set_fd(ssl_, fd_.get()) != 1) {
+    co_return fail(sqlstate::kConnectionFailure, "cannot start TLS: out of memory");
+  }
+  SSL_set_accept_state(ssl_);
+  co_return co_await handshake(true, waiter, deadline);
+}
+
+Task<Status> Stream::connect_tls(std::shared_ptr<const TlsContext> context, std::string host, bool verify_host,
+                                 Waiter* waiter, Deadline deadline) {
+  context_ = std::move(context);
+  ssl_ = SSL_new(context_->native());
+  if (ssl_ == nullptr || SSL_set_fd(ssl_, fd_.get()) != 1) {
+    co_return fail(sqlstate::kConnectionFailure, "cannot start TLS: out of memory");
+  }
+  SSL_set_connect_state(ssl_);
+  X509_VERIFY_PARAM* parameters = SSL_get0_param(ssl_);
+  const bool numeric = X509_VERIFY_PARAM_set1_ip_asc(parameters, host.c_str()) == 1;
+  if (!verify_host) {
+    X509_VERIFY_PARAM_set1_ip(parameters, nullptr, 0);
+  } else if (!numeric) {
+    X509_VERIFY_PARAM_set1_host(parameters, host.c_str(), host.size());
+  }
+  if (!numeric) SSL_set_tlsext_host_name(ssl_, host.c_str());
+  ERR_clear_error();
+  co_return co_await handshake(false, waiter, deadline);
+}
+
+Task<Status> Stream::handshake(bool server, Waiter* waiter, Deadline deadline) {
+  for (;;) {
+    ERR_clear_error();
+    const int done = SSL_do_handshake(ssl_);
+    if (done == 1) co_return Status{};
+    const int why = SSL_get_error(ssl_, done);
+    if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
+      const std::string reason = handshake_error(ssl_);
+      co_return fail(sqlstate::kConnectionFailure,
+                     std::string(server ? "could not accept" : "could not make") + " a TLS connection: " + reason);
+    }
+    watch_.want(why == SSL_ERROR_WANT_READ ? kReadable : kWritable);
+    const bool in_time = co_await waiter->wait(deadline);
+    if (!in_time) co_return fail(sqlstate::kConnectionFailure, "the TLS handshake took too long");
+  }
+}
+
+std::string Stream::peer_certificate_der() const {
+  X509* certificate = ssl_ != nullptr ? SSL_get0_peer_certificate(ssl_) : nullptr;
+  if (certificate == nullptr) return {};
+  unsigned char* bytes = nullptr;
+  const int size = i2d_X509(certificate, &bytes);
+  if (size <= 0) return {};
+  std::string der(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
+  OPENSSL_free(bytes);
+  return der;
+}
+
+Task<Status> Stream::write_all(std::string bytes, Waiter* waiter, Deadline deadline) {
+  std::string_view left = bytes;
+  for (;;) {
+    const IoResult result = write(left);
+    if (result.kind == IoResult::kOk) {
+      left.remove_prefix(result.bytes);
+      if (left.empty()) co_return Status{};
+      continue;
+    }
+    if (result.kind != IoResult::kWouldBlock) {
+      co_return fail(sqlstate::kConnectionFailure, "could not send: " + describe(result));
+    }
+    want(false, true);
+    const bool in_time = co_await waiter->wait(deadline);
+    if (!in_time) co_return fail(sqlstate::kConnectionFailure, "the peer took too long to accept data");
+  }
+}
+
+Task<Status> Stream::read_some(std::string* into, Waiter* waiter, Deadline deadline) {
+  char buffer[8192];
+  for (;;) {
+    const IoResult result = read(buffer, sizeof buffer);
+    if (result.kind == IoResult::kOk) {
+      into->append(buffer, result.bytes);
+      co_return Status{};
+    }
+    if (result.kind != IoResult::kWouldBlock) {
+      co_return fail(sqlstate::kConnectionFailure, "could not receive: " + describe(result));
+    }
+    want(true, false);
+    const bool in_time = co_await waiter->wait(deadline);
+    if (!in_time) co_return fail(sqlstate::kConnectionFailure, "the peer took too long to answer");
+  }
+}
+
+}  // namespace kintsugi::io

@@ -1,0 +1,53 @@
+// One connection to a shard, logged in, and what we know about its session there. Owned by a pool, or by the lease
+// that took it out; belongs to the thread of that pool.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/io/stream.h"
+#include "executor/outbox.h"
+#include "executor/prepared.h"
+#include "executor/settings.h"
+#include "wire/server_messages.h"
+
+namespace kintsugi::executor {
+
+struct Backend {
+  io::Stream stream;
+  Outbox out;
+  std::string carry;  // the beginning of a message whose rest has not come
+
+  std::string shard;
+  io::HostPort peer;  // where cancel requests go
+  wire::BackendKey key;
+  wire::TransactionStatus status = wire::TransactionStatus::kIdle;
+
+  SettingsRef startup = Settings::none();   // what the startup packet carried
+  SettingsRef applied = Settings::none();   // what sessions have set since
+  SettingsRef reported = Settings::none();  // the server's ParameterStatus values
+  PreparedOnBackend prepared;
+  std::uint64_t unnamed_owner = 0;  // whose unnamed statement is here, 0: nobody's
+
+  bool broken = false;       // never goes back to the pool
+  // Cancel requests that may still reach it; shared with those who send them.
+  std::shared_ptr<int> cancels_under_way = std::make_shared<int>(0);
+  std::uint64_t leases = 0;
+  Deadline::Clock::time_point idle_since;
+
+  // A ParameterStatus has come.
+  void note_parameter(std::string_view name, std::string_view value);
+};
+
+// Rows of a small control query in text format.
+using Rows = std::vector<std::vector<std::optional<std::string>>>;
+
+// Sends a simple query of our own and waits for its end; for a backend that has nothing outstanding. Notices are
+// dropped, notifications are appended to `notifications` (raw frames) when given. An ErrorResponse is the error
+// returned, and the connection stays usable; anything else that goes wrong marks it broken.
+io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::Waiter* waiter, Deadline deadline,
+                                         std::string* notifications = nullptr);
+
+}  // namespace kintsugi::executor

@@ -1,0 +1,364 @@
+#include "executor/pool.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace kintsugi::executor {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSweepEvery = 10s;
+constexpr std::size_t kLookedAt = 8;  // idle connections looked at for one with the right settings
+
+Error waited_too_long(const PoolSlots& slots, milliseconds waited) {
+  return Error{.sqlstate = std::string(sqlstate::kLimitReached),
+               .message = "no connection to shard " + slots.login()->shard + " became free within " +
+                          std::to_string(waited.count()) + " ms",
+               .detail = std::to_string(slots.open()) + " of " + std::to_string(slots.limit()) +
+                         " connections are in use, " + std::to_string(slots.waiting.load()) + " clients wait.",
+               .hint = "Raise pool.size or pool.wait_timeout, or look for transactions that stay open."};
+}
+
+}  // namespace
+
+bool PoolSlots::try_reserve() {
+  int open = open_.load(std::memory_order_relaxed);
+  while (open < limit_) {
+    if (open_.compare_exchange_weak(open, open + 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+void BackendLease::release() {
+  if (backend_ != nullptr) pool_->take_back(std::move(backend_));
+}
+
+// ---- BackendPool ----
+
+BackendPool::BackendPool(ThreadPools& owner, std::shared_ptr<PoolSlots> slots, SettingsRef startup)
+    : owner_(owner), slots_(std::move(slots)), startup_(std::move(startup)) {}
+
+BackendPool::~BackendPool() {
+  while (!idle_.empty()) close(take_idle(nullptr));
+}
+
+BackendLease BackendPool::lease(std::unique_ptr<Backend> backend) {
+  ++backend->leases;
+  return BackendLease(this, std::move(backend));
+}
+
+std::unique_ptr<Backend> BackendPool::take_idle(const SettingsRef* wanted) {
+  if (idle_.empty()) return nullptr;
+  std::size_t chosen = idle_.size() - 1;
+  if (wanted != nullptr && idle_[chosen]->applied != *wanted) {
+    const std::size_t last = idle_.size() > kLookedAt ? idle_.size() - kLookedAt : 0;
+    for (std::size_t i = idle_.size(); i-- > last;) {
+      if (idle_[i]->applied == *wanted) {
+        chosen = i;
+        break;
+      }
+    }
+  }
+  std::unique_ptr<Backend> backend = std::move(idle_[chosen]);
+  idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(chosen));
+  return backend;
+}
+
+BackendLease BackendPool::try_acquire(const SettingsRef& wanted) {
+  if (!waiting_.empty()) return {};  // nobody jumps the queue
+  while (auto backend = take_idle(&wanted)) {
+    // What has been idle for a while may have died since the loop last looked.
+    const bool just_used = owner_.loop().now() - backend->idle_since < 1ms;
+    if (!just_used && !backend->stream.encrypted() && backend->stream.has_unread_or_closed()) {
+      close(std::move(backend));
+      continue;
+    }
+    return lease(std::move(backend));
+  }
+  return {};
+}
+
+io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Waiter* waiter, Deadline deadline,
+                                                    std::function<Status()> still_wanted) {
+  if (BackendLease ready = try_acquire(wanted)) co_return ready;
+  const auto began = Deadline::Clock::now();
+  if (waiting_.empty() && slots_->try_reserve()) {
+    auto connecting = connect(waiter, deadline, std::move(still_wanted));
+    co_return co_await std::move(connecting);
+  }
+  // Connections that idle with other startup options make room before anybody waits.
+  Ticket ticket{waiter, nullptr, false};
+  waiting_.push_back(&ticket);
+  slots_->waiting.fetch_add(1);
+  owner_.help(slots_, &owner_, false);
+  ThreadPools* self = &owner_;
+  const bool poor = owner_.owned(slots_.get()) * owner_.directory().threads() < static_cast<std::size_t>(slots_->limit());
+  owner_.directory().tell_others(self, [slots = slots_, self, poor](ThreadPools& other) { other.help(slots, self, poor); });
+
+  while (ticket.backend == nullptr && !ticket.may_connect) {
+    const bool in_time = co_await waiter->wait(deadline);
+    if (ticket.backend != nullptr || ticket.may_connect) break;
+    Status wanted_still = still_wanted();
+    if (!in_time || !wanted_still) {
+      leave(ticket);
+      if (!wanted_still) co_return fail(std::move(wanted_still).error());
+      co_return fail(waited_too_long(
+          *slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
+    }
+  }
+  slots_->waiting.fetch_sub(1);
+  if (ticket.backend != nullptr) co_return lease(std::move(ticket.backend));
+  auto connecting = connect(waiter, deadline, std::move(still_wanted));
+  co_return co_await std::move(connecting);
+}
+
+void BackendPool::leave(Ticket& ticket) {
+  std::erase(waiting_, &ticket);
+  slots_->waiting.fetch_sub(1);
+}
+
+io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline deadline,
+                                                    std::function<Status()> still_wanted) {
+  // The caller has reserved the slot.
+  ++owned_;
+  auto pause = 50ms;
+  for (;;) {
+    const Deadline attempt = deadline.sooner(Deadline::in(owner_.config().connect_timeout));
+    auto connecting = connect_shard(slots_->login(), startup_, waiter, attempt);
+    auto made = co_await std::move(connecting);
+    if (made) {
+      reported_ = (*made)->reported;
+      (*made)->stream.set_target(nullptr);
+      co_return lease(std::move(*made));
+    }
+    Error error = std::move(made).error();
+    const bool may_pass = error.sqlstate == sqlstate::kCannotConnectNow || error.sqlstate == sqlstate::kTooManyConnections;
+    Status wanted_still = still_wanted();
+    if (may_pass && wanted_still && !deadline.passed()) {
+      // The server is starting up, or has no connection free: nothing has run, so waiting is safe.
+      const Deadline wake = deadline.sooner(Deadline::in(pause));
+      while (!wake.passed()) (void)co_await waiter->wait(wake);
+      pause = std::min<std::chrono::milliseconds>(pause * 2, 1000ms);
+      if (!deadline.passed()) continue;
+    }
+    --owned_;
+    slots_->give_back();
+    slot_freed();
+    if (!wanted_still) co_return fail(std::move(wanted_still).error());
+    if (may_pass) {
+      error.message = "shard " + slots_->login()->shard + " takes no connections: " + error.message;
+      error.sqlstate = std::string(sqlstate::kShardUnreachable);
+    }
+    log::warning("cannot connect to a shard", {{"shard", slots_->login()->shard}, {"error", error.message}});
+    co_return fail(std::move(error));
+  }
+}
+
+void BackendPool::take_back(std::unique_ptr<Backend> backend) {
+  const bool clean = !backend->broken && backend->status == wire::TransactionStatus::kIdle && backend->out.empty() &&
+                     backend->carry.empty() && *backend->cancels_under_way == 0 && !owner_.shutting_down_;
+  if (!clean) {
+    close(std::move(backend));
+    return;
+  }
+  backend->idle_since = owner_.loop().now();
+  if (waiting_.empty() || backend->leases % 2 == 0) {
+    if (owner_.pay_debt(*this, backend)) return;
+  }
+  if (!waiting_.empty()) {
+    Ticket* ticket = waiting_.front();
+    waiting_.pop_front();
+    ticket->backend = std::move(backend);
+    ticket->waiter->notify();
+    return;
+  }
+  keep_idle(std::move(backend));
+}
+
+void BackendPool::keep_idle(std::unique_ptr<Backend> backend) {
+  backend->stream.set_target(this);
+  backend->stream.want(true, false);
+  idle_.push_back(std::move(backend));
+}
+
+void BackendPool::adopt(std::unique_ptr<Backend> backend) {
+  ++owned_;
+  backend->stream.attach(owner_.loop(), nullptr);
+  take_back(std::move(backend));
+}
+
+void BackendPool::on_event(io::Watch&, std::uint32_t) {
+  // An idle connection has no business to speak: the server is shutting down, or has closed it. Asynchronous
+  // parameter changes end a connection too; the next one reports them afresh.
+  for (std::size_t i = 0; i < idle_.size();) {
+    if (!idle_[i]->stream.readable()) {
+      ++i;
+      continue;
+    }
+    std::unique_ptr<Backend> dead = std::move(idle_[i]);
+    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
+    close(std::move(dead));
+  }
+}
+
+void BackendPool::close(std::unique_ptr<Backend> backend) {
+  if (backend->stream.open() && !backend->broken && backend->status == wire::TransactionStatus::kIdle) {
+    static constexpr char kTerminate[] = {'X', 0, 0, 0, 4};
+    (void)backend->stream.write({kTerminate, sizeof kTerminate});
+  }
+  backend.reset();
+  --owned_;
+  slots_->give_back();
+  slot_freed();
+}
+
+void BackendPool::slot_freed() {
+  owner_.slot_freed(slots_.get());
+  if (slots_->waiting.load() > 0) {
+    const PoolSlots* slots = slots_.get();
+    owner_.directory().tell_others(&owner_, [slots](ThreadPools& other) { other.slot_freed(slots); });
+  }
+}
+
+bool BackendPool::serve_slot() {
+  if (waiting_.empty() || !slots_->try_reserve()) return false;
+  Ticket* ticket = waiting_.front();
+  waiting_.pop_front();
+  ticket->may_connect = true;
+  ticket->waiter->notify();
+  return true;
+}
+
+void BackendPool::sweep(Deadline::Clock::time_point oldest) {
+  while (!idle_.empty() && idle_.front()->idle_since < oldest) {
+    std::unique_ptr<Backend> backend = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+    close(std::move(backend));
+  }
+}
+
+// ---- PoolDirectory ----
+
+std::shared_ptr<PoolSlots> PoolDirectory::slots_for(const std::shared_ptr<const ShardLogin>& login) {
+  std::lock_guard lock(mutex_);
+  auto& slots = slots_[login->shard + '\0' + login->role + '\0' + login->dsn.to_string()];
+  if (slots == nullptr) slots = std::make_shared<PoolSlots>(login, config_.size);
+  return slots;
+}
+
+void PoolDirectory::join(ThreadPools* thread) {
+  std::lock_guard lock(mutex_);
+  threads_.push_back(thread);
+}
+
+void PoolDirectory::leave(ThreadPools* thread) {
+  std::lock_guard lock(mutex_);
+  std::erase(threads_, thread);
+}
+
+void PoolDirectory::tell_others(ThreadPools* self, const std::function<void(ThreadPools&)>& work) {
+  std::lock_guard lock(mutex_);
+  for (ThreadPools* thread : threads_) {
+    if (thread != self) thread->loop().post([thread, work] { work(*thread); });
+  }
+}
+
+std::size_t PoolDirectory::threads() {
+  std::lock_guard lock(mutex_);
+  return std::max<std::size_t>(threads_.size(), 1);
+}
+
+// ---- ThreadPools ----
+
+ThreadPools::ThreadPools(io::Loop& loop, PoolDirectory& directory) : loop_(loop), directory_(directory) {
+  directory_.join(this);
+  sweep_timer_.on_fire = [this] { sweep(); };
+  sweep_timer_.set(loop_, Deadline::in(kSweepEvery));
+}
+
+ThreadPools::~ThreadPools() {
+  directory_.leave(this);
+}
+
+BackendPool& ThreadPools::pool_for(const std::shared_ptr<const ShardLogin>& login, const SettingsRef& startup) {
+  std::shared_ptr<PoolSlots> slots = directory_.slots_for(login);
+  auto& pool = pools_[{slots.get(), startup.get()}];
+  if (pool == nullptr) pool = std::make_unique<BackendPool>(*this, slots, startup);
+  return *pool;
+}
+
+std::size_t ThreadPools::owned(const PoolSlots* slots) const {
+  std::size_t sum = 0;
+  for (auto at = pools_.lower_bound({slots, nullptr}); at != pools_.end() && at->first.first == slots; ++at) {
+    sum += at->second->owned();
+  }
+  return sum;
+}
+
+void ThreadPools::help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember) {
+  for (auto at = pools_.lower_bound({slots.get(), nullptr}); at != pools_.end() && at->first.first == slots.get(); ++at) {
+    BackendPool& pool = *at->second;
+    if (pool.idle_.empty() || !pool.waiting_.empty()) continue;
+    std::unique_ptr<Backend> backend = pool.take_idle(nullptr);
+    if (needy == this) {
+      pool.close(std::move(backend));  // the slot goes to who waits here with other options
+    } else {
+      --pool.owned_;
+      hand_over(needy, slots, std::move(backend));
+    }
+    return;
+  }
+  if (remember && needy != this) debts_[slots.get()].push_back(needy);
+}
+
+bool ThreadPools::pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend) {
+  if (debts_.empty()) return false;
+  auto at = debts_.find(pool.slots().get());
+  if (at == debts_.end()) return false;
+  ThreadPools* needy = at->second.front();
+  at->second.pop_front();
+  if (at->second.empty()) debts_.erase(at);
+  --pool.owned_;
+  hand_over(needy, pool.slots(), std::move(backend));
+  return true;
+}
+
+void ThreadPools::hand_over(ThreadPools* to, const std::shared_ptr<PoolSlots>& slots, std::unique_ptr<Backend> backend) {
+  backend->stream.detach();
+  backend->stream.set_target(nullptr);
+  // std::function wants something that can be copied.
+  auto parcel = std::make_shared<std::unique_ptr<Backend>>(std::move(backend));
+  to->loop().post([to, slots, parcel] {
+    const SettingsRef startup = (*parcel)->startup;
+    BackendPool& pool = to->pool_for(slots->login(), startup);
+    pool.adopt(std::move(*parcel));
+    // It may be of other startup options than the client that waits: then its slot is what helps.
+    if (slots->waiting.load() > 0) to->help(slots, to, false);
+  });
+}
+
+void ThreadPools::slot_freed(const PoolSlots* slots) {
+  for (auto at = pools_.lower_bound({slots, nullptr}); at != pools_.end() && at->first.first == slots; ++at) {
+    while (at->second->serve_slot()) {
+    }
+  }
+}
+
+void ThreadPools::sweep() {
+  const auto timeout = config().idle_timeout;
+  if (timeout.count() > 0) {
+    for (auto& [key, pool] : pools_) pool->sweep(loop_.now() - timeout);
+  }
+  sweep_timer_.set(loop_, Deadline::in(kSweepEvery));
+}
+
+void ThreadPools::shut_down() {
+  shutting_down_ = true;
+  for (auto& [key, pool] : pools_) {
+    while (!pool->idle_.empty()) pool->close(pool->take_idle(nullptr));
+  }
+}
+
+}  // namespace kintsugi::executor

@@ -1,0 +1,180 @@
+// Connections to one shard as one role, kept by each thread for itself under one limit for the whole process.
+//
+// A thread takes from its own idle connections first, then opens one while the limit allows, then waits its turn.
+// A thread that must wait tells the others; one with an idle connection hands it over, socket and all.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/config.h"
+#include "base/io/gate.h"
+#include "executor/connect_shard.h"
+
+namespace kintsugi::executor {
+
+class ThreadPools;
+class BackendPool;
+
+// The process-wide side of a pool: how many connections are open, and who may have to wait. Any thread.
+class PoolSlots {
+ public:
+  PoolSlots(std::shared_ptr<const ShardLogin> login, int limit) : login_(std::move(login)), limit_(limit) {}
+
+  bool try_reserve();
+  void give_back() { open_.fetch_sub(1, std::memory_order_acq_rel); }
+  [[nodiscard]] int open() const { return open_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int limit() const { return limit_; }
+  [[nodiscard]] const std::shared_ptr<const ShardLogin>& login() const { return login_; }
+
+  std::atomic<int> waiting{0};  // clients, over all threads
+
+ private:
+  std::shared_ptr<const ShardLogin> login_;
+  int limit_;
+  std::atomic<int> open_{0};
+};
+
+// A connection taken out of its pool. Going out of scope gives it back; one that is broken, inside a transaction or
+// still has something outstanding is closed instead.
+class BackendLease {
+ public:
+  BackendLease() = default;
+  BackendLease(BackendPool* pool, std::unique_ptr<Backend> backend) : pool_(pool), backend_(std::move(backend)) {}
+  BackendLease(BackendLease&& other) noexcept = default;
+  BackendLease& operator=(BackendLease&& other) noexcept {
+    if (this != &other) {
+      release();
+      pool_ = other.pool_;
+      backend_ = std::move(other.backend_);
+    }
+    return *this;
+  }
+  ~BackendLease() { release(); }
+
+  void release();
+  explicit operator bool() const { return backend_ != nullptr; }
+  Backend* operator->() const { return backend_.get(); }
+  Backend& operator*() const { return *backend_; }
+  [[nodiscard]] Backend* get() const { return backend_.get(); }
+
+ private:
+  BackendPool* pool_ = nullptr;
+  std::unique_ptr<Backend> backend_;
+};
+
+// One thread's pool for a shard, a role and a set of startup options (a RESET must lead back to what the client's
+// own startup packet said, so connections with different ones do not mix).
+class BackendPool final : public io::EventTarget {
+ public:
+  BackendPool(ThreadPools& owner, std::shared_ptr<PoolSlots> slots, SettingsRef startup);
+  ~BackendPool();
+
+  // An idle connection at once, preferably one that already has these settings applied.
+  BackendLease try_acquire(const SettingsRef& wanted);
+  // Waits for one. `gone` is asked at every wake-up: true gives up (the client has left, or was cancelled).
+  io::Task<Result<BackendLease>> acquire(SettingsRef wanted, io::Waiter* waiter, Deadline deadline,
+                                         std::function<Status()> still_wanted);
+
+  // What the shard reports to a new session; known once a connection has been made.
+  [[nodiscard]] const SettingsRef& reported() const { return reported_; }
+  [[nodiscard]] const std::shared_ptr<PoolSlots>& slots() const { return slots_; }
+  [[nodiscard]] const SettingsRef& startup() const { return startup_; }
+  [[nodiscard]] std::size_t idle() const { return idle_.size(); }
+  [[nodiscard]] std::size_t owned() const { return owned_; }
+
+  void on_event(io::Watch& watch, std::uint32_t ready) override;  // an idle connection spoke or died
+
+ private:
+  friend class BackendLease;
+  friend class ThreadPools;
+
+  struct Ticket {
+    io::Waiter* waiter;
+    std::unique_ptr<Backend> backend;  // given, or
+    bool may_connect = false;          // a reserved slot given
+  };
+
+  void take_back(std::unique_ptr<Backend> backend);
+  void keep_idle(std::unique_ptr<Backend> backend);
+  void adopt(std::unique_ptr<Backend> backend);  // from another thread
+  std::unique_ptr<Backend> take_idle(const SettingsRef* wanted);
+  void close(std::unique_ptr<Backend> backend);
+  void slot_freed();
+  bool serve_slot();
+  void sweep(Deadline::Clock::time_point oldest);
+  io::Task<Result<BackendLease>> connect(io::Waiter* waiter, Deadline deadline, std::function<Status()> still_wanted);
+  BackendLease lease(std::unique_ptr<Backend> backend);
+  void leave(Ticket& ticket);
+
+  ThreadPools& owner_;
+  std::shared_ptr<PoolSlots> slots_;
+  SettingsRef startup_;
+  SettingsRef reported_ = Settings::none();
+  std::vector<std::unique_ptr<Backend>> idle_;  // the one used last is last
+  std::deque<Ticket*> waiting_;
+  std::size_t owned_ = 0;  // leased and idle here
+};
+
+// The slots of every shard and role, and the threads that share them. Any thread.
+class PoolDirectory {
+ public:
+  explicit PoolDirectory(PoolConfig config) : config_(config) {}
+
+  std::shared_ptr<PoolSlots> slots_for(const std::shared_ptr<const ShardLogin>& login);
+  void join(ThreadPools* thread);
+  void leave(ThreadPools* thread);
+  // Runs `work` on every thread but the caller's.
+  void tell_others(ThreadPools* self, const std::function<void(ThreadPools&)>& work);
+  [[nodiscard]] const PoolConfig& config() const { return config_; }
+  [[nodiscard]] std::size_t threads();
+
+ private:
+  PoolConfig config_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<PoolSlots>> slots_;
+  std::vector<ThreadPools*> threads_;
+};
+
+// All pools of one thread.
+class ThreadPools {
+ public:
+  ThreadPools(io::Loop& loop, PoolDirectory& directory);
+  ~ThreadPools();
+
+  BackendPool& pool_for(const std::shared_ptr<const ShardLogin>& login, const SettingsRef& startup);
+
+  // Another thread's client waits for this shard and role: hand over or close an idle connection, or remember it.
+  void help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember);
+  void slot_freed(const PoolSlots* slots);
+
+  [[nodiscard]] io::Loop& loop() { return loop_; }
+  [[nodiscard]] PoolDirectory& directory() { return directory_; }
+  [[nodiscard]] const PoolConfig& config() const { return directory_.config(); }
+  [[nodiscard]] std::size_t owned(const PoolSlots* slots) const;
+  // Closes what is idle; what is leased closes when it comes back.
+  void shut_down();
+
+  template <class Visitor>
+  void each(Visitor&& visit) {
+    for (auto& [key, pool] : pools_) visit(*pool);
+  }
+
+ private:
+  friend class BackendPool;
+  bool pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend);
+  void hand_over(ThreadPools* to, const std::shared_ptr<PoolSlots>& slots, std::unique_ptr<Backend> backend);
+  void sweep();
+
+  using Key = std::pair<const PoolSlots*, const Settings*>;
+  io::Loop& loop_;
+  PoolDirectory& directory_;
+  std::map<Key, std::unique_ptr<BackendPool>> pools_;
+  std::map<const PoolSlots*, std::deque<ThreadPools*>> debts_;
+  io::Timer sweep_timer_;
+  bool shutting_down_ = false;
+};
+
+}  // namespace kintsugi::executor

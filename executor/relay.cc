@@ -1,0 +1,251 @@
+#include "executor/relay.h"
+
+#include "base/invariant.h"
+
+namespace kintsugi::executor {
+namespace {
+
+using wire::Frame;
+namespace server = wire::server;
+
+// DDL as far as its command tag tells. What runs inside functions is found out when a plan fails.
+bool is_ddl(std::string_view tag) {
+  switch (tag.front()) {
+    case 'A': return tag.starts_with("ALTER ");
+    case 'C': return tag.starts_with("CREATE ");
+    case 'D': return tag.starts_with("DROP ") || tag.starts_with("DO");
+    case 'I': return tag.starts_with("IMPORT ");
+    default: return false;
+  }
+}
+
+bool is_stale_plan(const wire::ErrorReport& report) {
+  return report.sqlstate == "0A000" && report.message.starts_with("cached plan must not change result type");
+}
+
+}  // namespace
+
+void Relay::end() {
+  INVARIANT(idle(), "a relay ends with nothing outstanding");
+  backend_ = nullptr;
+  skipping_ = copy_in_ = false;
+  last_words_.reset();
+}
+
+void Relay::expect(Expected expected, Outbox& client) {
+  expected_.push_back(std::move(expected));
+  if (expected_.size() == 1) give_own_answers(client);
+}
+
+void Relay::give_own_answers(Outbox& client) {
+  while (!expected_.empty() && expected_.front().from == Expected::kRouter) {
+    client.compose() += expected_.front().answer;
+    expected_.pop_front();
+  }
+}
+
+void Relay::finish_head(Outbox& client) {
+  expected_.pop_front();
+  give_own_answers(client);
+}
+
+Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
+  std::size_t at = 0;
+  while (at < chunk.size()) {
+    if (pass_left_ > 0) {
+      const std::size_t piece = std::min<std::uint64_t>(pass_left_, chunk.size() - at);
+      if (!pass_hidden_) client.pass(chunk.substr(at, piece));
+      at += piece;
+      pass_left_ -= piece;
+      continue;
+    }
+    const std::string_view rest = chunk.substr(at);
+    if (rest.size() < wire::kHeaderBytes) break;
+    KG_TRY(auto head, wire::peek_head(rest, UINT32_MAX));
+    const std::size_t size = head->frame_size();
+    if (head->type == server::kDataRow || head->type == server::kCopyData) {
+      const std::size_t piece = std::min(size, rest.size());
+      pass_hidden_ = head_hidden();
+      if (!pass_hidden_) client.pass(rest.substr(0, piece));
+      pass_left_ = size - piece;
+      at += piece;
+      continue;
+    }
+    if (size > max_message_) {
+      return fail(sqlstate::kProgramLimitExceeded, "shard " + backend_->shard + " sent a message of " +
+                                                       std::to_string(size) + " bytes that has to be read whole",
+                  "Raise limits.max_message.");
+    }
+    if (rest.size() < size) break;
+    KG_CHECK(on_frame(Frame{head->type, rest.substr(wire::kHeaderBytes, head->body_size)}, client));
+    at += size;
+  }
+  // The chunk may itself stand on the carry's bytes.
+  std::string left(chunk.substr(at));
+  backend_->carry.swap(left);
+  return {};
+}
+
+void Relay::forward(const Frame& frame, Outbox& client) {
+  if (!head_hidden()) client.pass(frame.bytes());
+}
+
+Status Relay::on_frame(const Frame& frame, Outbox& client) {
+  switch (frame.type) {
+    case server::kReadyForQuery: return on_ready(frame, client);
+    case server::kCommandComplete: return on_command_complete(frame, client);
+    case server::kError: return on_error(frame, client);
+    case server::kParseComplete: on_parse_complete(frame, client); return {};
+    case server::kRowDescription:
+    case server::kNoData: on_description(frame, client); return {};
+    case server::kBindComplete:
+    case server::kCloseComplete: {
+      if (expected_.empty()) break;
+      forward(frame, client);
+      finish_head(client);
+      return {};
+    }
+    case server::kPortalSuspended:
+    case server::kEmptyQuery: {
+      if (expected_.empty()) break;
+      forward(frame, client);
+      if (expected_.front().kind == Expected::kExecute) finish_head(client);
+      return {};
+    }
+    case server::kCopyIn:
+    case server::kCopyBoth:
+      copy_in_ = true;
+      forward(frame, client);
+      return {};
+    case server::kCopyOut:
+    case server::kCopyDone:
+    case server::kParameterDescription: forward(frame, client); return {};
+    case server::kParameterStatus: {
+      KG_TRY(auto parameter, wire::read_parameter_status(frame.body));
+      backend_->note_parameter(parameter.name, parameter.value);
+      client.pass(frame.bytes());
+      return {};
+    }
+    case server::kNotice: forward(frame, client); return {};
+    case server::kNotification: client.pass(frame.bytes()); return {};
+    default: break;
+  }
+  return fail(sqlstate::kProtocolViolation,
+              "shard " + backend_->shard + " sent an unexpected message of type \"" + frame.type + "\"");
+}
+
+void Relay::on_parse_complete(const Frame& frame, Outbox& client) {
+  if (expected_.empty()) return;
+  const Expected& head = expected_.front();
+  if (head.handle != nullptr) {
+    if (auto* entry = backend_->prepared.find(head.handle->statement->id)) entry->confirmed = true;
+  }
+  forward(frame, client);
+  finish_head(client);
+}
+
+void Relay::on_description(const Frame& frame, Outbox& client) {
+  forward(frame, client);
+  if (expected_.empty() || expected_.front().kind != Expected::kDescribe) return;  // a simple query's columns
+  const Expected& head = expected_.front();
+  if (head.handle != nullptr) {
+    const Shape shape = frame.type == server::kNoData ? kNoRows : shape_of_row_description(frame.body);
+    if (auto* entry = backend_->prepared.find(head.handle->statement->id)) entry->shape = shape;
+    // What the client is told counts; what only the router learns is noted while nothing is known.
+    if (head.handle->shape == 0 || head.from == Expected::kShard) head.handle->shape = shape;
+  }
+  finish_head(client);
+}
+
+Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
+  KG_TRY(auto tag, wire::read_command_complete(frame.body));
+  copy_in_ = false;
+  if (!tag.empty()) {
+    if (is_ddl(tag)) {
+      events_.ddl = true;
+      bump_schema_generation();
+    } else if (tag == "DISCARD ALL") {
+      events_.discard_all = true;
+      backend_->prepared.clear();
+      backend_->unnamed_owner = 0;
+    } else if (tag == "DEALLOCATE ALL") {
+      events_.deallocate_all = true;
+      backend_->prepared.clear();
+    } else if (tag == "DEALLOCATE") {
+      ++events_.deallocates;
+    }
+  }
+  forward(frame, client);
+  if (!expected_.empty() && expected_.front().kind == Expected::kExecute) finish_head(client);
+  return {};
+}
+
+Status Relay::on_ready(const Frame& frame, Outbox& client) {
+  KG_TRY(backend_->status, wire::read_ready_for_query(frame.body));
+  copy_in_ = false;
+  if (expected_.empty() || (expected_.front().kind != Expected::kQuery && expected_.front().kind != Expected::kSync)) {
+    return fail(sqlstate::kProtocolViolation, "shard " + backend_->shard + " was ready out of turn");
+  }
+  forward(frame, client);
+  finish_head(client);
+  return {};
+}
+
+void Relay::drop_failed(const Expected& expected) {
+  // A statement whose Parse was never answered is not prepared there, and a client's own Parse has made no name.
+  if (expected.kind != Expected::kParse || expected.handle == nullptr) return;
+  if (expected.from != Expected::kHidden) expected.handle->failed = true;
+  if (auto* entry = backend_->prepared.find(expected.handle->statement->id); entry != nullptr && !entry->confirmed) {
+    backend_->prepared.erase(expected.handle->statement->id);
+  }
+}
+
+Status Relay::on_error(const Frame& frame, Outbox& client) {
+  KG_TRY(auto report, wire::read_error(frame.body));
+  copy_in_ = false;
+  if (is_stale_plan(report)) bump_schema_generation();
+  if (report.severity == "FATAL" || report.severity == "PANIC") {
+    last_words_ = Error{.sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
+    backend_->broken = true;
+    return {};
+  }
+  const bool poisoned = !expected_.empty() && expected_.front().from == Expected::kPoison;
+  if (poisoned) {
+    client.compose() += expected_.front().answer;
+    expected_.front().from = Expected::kShard;  // a query's ReadyForQuery is the client's again
+  } else {
+    wire::append_error_with_context(client.compose(), frame, "shard " + backend_->shard);
+  }
+  if (expected_.empty() || expected_.front().kind == Expected::kQuery) return {};
+  // The shard ignores what comes before the next Sync, and so its answers are not to be waited for.
+  while (!expected_.empty() && expected_.front().kind != Expected::kSync) {
+    drop_failed(expected_.front());
+    expected_.pop_front();
+  }
+  if (expected_.empty()) {
+    skipping_ = true;
+  } else if (expected_.front().from == Expected::kHidden) {
+    // The router's own preparation for a simple query has failed: the client gets this end instead of the query's.
+    expected_.front().from = Expected::kShard;
+    events_.preparation_failed = true;
+  }
+  return {};
+}
+
+bool Relay::abandon(const Error& error, Outbox& client) {
+  bool told = false;
+  while (!expected_.empty()) {
+    const Expected::Kind kind = expected_.front().kind;
+    if (!std::exchange(told, true)) wire::append_error(client.compose(), "ERROR", error);
+    if (kind == Expected::kQuery || kind == Expected::kSync) {
+      wire::append_ready_for_query(client.compose(), wire::TransactionStatus::kIdle);
+      told = false;
+    }
+    expected_.pop_front();
+  }
+  pass_left_ = 0;
+  skipping_ = false;
+  return told;
+}
+
+}  // namespace kintsugi::executor

@@ -1,0 +1,99 @@
+// The way back: what a shard answers, on to the client, as bytes. The relay knows which answers are outstanding, so
+// that it can swallow those to questions the router asked itself, put in those that it answers for the shard, and
+// tell when everything is done. It holds no connection and no buffer: chunks in, pieces out.
+//
+// Only the headers of rows and COPY data are looked at; a message that is longer than the chunk passes in pieces.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "executor/backend.h"
+
+namespace kintsugi::executor {
+
+struct Expected {
+  enum Kind : std::uint8_t { kQuery, kParse, kBind, kDescribe, kExecute, kClose, kSync };
+  enum From : std::uint8_t {
+    kShard,    // the shard's answer goes to the client
+    kHidden,   // the shard's answer is for the router
+    kRouter,   // the router answers in the shard's place, when its turn has come
+    kPoison,   // the shard will refuse it: the client gets `answer` as the error instead
+  };
+  Kind kind = kQuery;
+  From from = kShard;
+  ClientStatementRef handle;  // kParse, kDescribe: whose statement, to note what is learnt
+  std::string answer;         // kRouter, kPoison: the bytes for the client
+};
+
+// What came to pass while chunks went by, since it was last asked.
+struct RelayEvents {
+  bool ddl = false;
+  bool discard_all = false;     // DISCARD ALL has run: nothing is prepared any more, no setting set
+  bool deallocate_all = false;
+  int deallocates = 0;             // DEALLOCATE name, this many times
+  bool preparation_failed = false;  // a hidden Parse before a simple query: the query is not to be sent
+};
+
+class Relay {
+ public:
+  // How much of one message that has to be seen whole is kept at the most.
+  explicit Relay(std::uint64_t max_message) : max_message_(max_message) {}
+
+  void begin(Backend* backend) { backend_ = backend; }
+  [[nodiscard]] bool attached() const { return backend_ != nullptr; }
+  void end();
+
+  // Announces an answer. One that the router gives itself goes out at once when nothing is before it.
+  void expect(Expected expected, Outbox& client);
+
+  // Takes a chunk from the backend. Pieces of it are passed to `client` and stand in the chunk until its flush.
+  // What is left of an incomplete message goes to backend->carry. An error is the shard's breach of protocol.
+  Status on_chunk(std::string_view chunk, Outbox& client);
+
+  [[nodiscard]] bool idle() const { return expected_.empty() && pass_left_ == 0; }
+  [[nodiscard]] std::size_t outstanding() const { return expected_.size(); }
+  // An error has been passed on and no Sync stands behind it: the shard ignores everything until one comes.
+  [[nodiscard]] bool skipping() const { return skipping_; }
+  void sync_sent() { skipping_ = false; }
+  [[nodiscard]] bool in_copy() const { return copy_in_; }
+  // Whether the shard will come to an end by itself: a query or a Sync is the last that was sent.
+  [[nodiscard]] bool will_end() const {
+    return expected_.empty() || expected_.back().kind == Expected::kQuery || expected_.back().kind == Expected::kSync;
+  }
+  RelayEvents take_events() { return std::exchange(events_, {}); }
+  // What the shard said when it ended the connection.
+  [[nodiscard]] const std::optional<Error>& last_words() const { return last_words_; }
+  // The connection is lost: everything outstanding is answered with this error, as in PostgreSQL once for every
+  // query and every Sync. True when the client's messages are to be ignored up to its next Sync.
+  bool abandon(const Error& error, Outbox& client);
+
+ private:
+  Status on_frame(const wire::Frame& frame, Outbox& client);
+  Status on_error(const wire::Frame& frame, Outbox& client);
+  Status on_command_complete(const wire::Frame& frame, Outbox& client);
+  Status on_ready(const wire::Frame& frame, Outbox& client);
+  void on_parse_complete(const wire::Frame& frame, Outbox& client);
+  void on_description(const wire::Frame& frame, Outbox& client);
+  void forward(const wire::Frame& frame, Outbox& client);
+  void finish_head(Outbox& client);
+  void give_own_answers(Outbox& client);
+  void drop_failed(const Expected& expected);
+
+  [[nodiscard]] bool head_hidden() const {
+    return !expected_.empty() && (expected_.front().from == Expected::kHidden || expected_.front().from == Expected::kPoison);
+  }
+
+  std::uint64_t max_message_;
+  Backend* backend_ = nullptr;
+  std::deque<Expected> expected_;
+  std::uint64_t pass_left_ = 0;  // of a message that goes by in pieces
+  bool pass_hidden_ = false;
+  bool skipping_ = false, copy_in_ = false;
+  std::optional<Error> last_words_;
+  RelayEvents events_;
+};
+
+}  // namespace kintsugi::executor

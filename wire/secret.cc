@@ -4,8 +4,7 @@
 
 namespace kintsugi::wire {
 
-void Secret::wipe(std::string& text) noexcept {
-  text.resize(text.capacity());  // no further than what is there, so it never allocates
+void Secret::wipe(std::string& text) {
   OPENSSL_cleanse(text.data(), text.size());
   text.clear();
 }

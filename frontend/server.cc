@@ -1,0 +1,95 @@
+#include "frontend/server.h"
+
+#include <thread>
+
+#include "base/log.h"
+#include "frontend/worker.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+constexpr int kMaxThreads = 256;  // a session's number has eight bits for its thread
+
+Result<std::shared_ptr<const io::TlsContext>> load_tls(const ServerConfig& config) {
+  if (config.tls_cert.empty() && config.tls_key.empty()) return std::shared_ptr<const io::TlsContext>();
+  if (config.tls_cert.empty() || config.tls_key.empty()) {
+    return fail(sqlstate::kInvalidParameter, "server.tls_cert and server.tls_key belong together",
+                "Set both, or neither.");
+  }
+  return io::TlsContext::server(config.tls_cert, config.tls_key);
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+}  // namespace
+
+Server::Server() = default;
+
+Server::~Server() {
+  shutdown(std::chrono::milliseconds(0));
+}
+
+Result<std::unique_ptr<Server>> Server::start(const Config& config) {
+  std::unique_ptr<Server> server(new Server);
+  server->shared_ = std::make_unique<Shared>(config);
+  Shared& shared = *server->shared_;
+  KG_TRY(shared.users, UserTable::make(config));
+  KG_TRY(auto tls, load_tls(config.server));
+  shared.set_tls(std::move(tls));
+  if (config.shards.empty()) {
+    return fail(sqlstate::kInvalidParameter, "no shard is configured",
+                "Add [[shard]] with name and dsn to the configuration.");
+  }
+  shared.home_name = config.shards.front().name;
+  KG_TRY(shared.home, executor::Dsn::parse(config.shards.front().dsn));
+  KG_TRY(io::HostPort at, io::parse_host_port(config.server.listen));
+  if (!is_loopback(at.host)) {
+    if (shared.users.open_to_all()) {
+      return fail(sqlstate::kInvalidParameter, "server.listen is not on loopback and no user is configured",
+                  "Add [[user]] with a name and a password, or listen on 127.0.0.1.");
+    }
+    for (const UserConfig& user : config.users) {
+      if (user.password.empty() && user.scram.empty()) {
+        return fail(sqlstate::kInvalidParameter, "user \"" + user.name + "\" has no password and server.listen is not on loopback",
+                    "Give the user a password or a scram verifier, or listen on 127.0.0.1.");
+      }
+    }
+  }
+  int threads = config.server.threads > 0 ? config.server.threads
+                                          : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  threads = std::min(threads, kMaxThreads);
+  for (int i = 0; i < threads; ++i) {
+    KG_TRY(io::UniqueFd listener, io::listen_tcp(at));
+    if (i == 0) at.port = io::local_port(listener.get());  // port 0: the others share what the first one got
+    shared.workers.push_back(std::make_unique<Worker>(shared, i, std::move(listener)));
+  }
+  for (auto& worker : shared.workers) worker->start();
+  server->address_ = at.to_string();
+  return server;
+}
+
+void Server::reload_tls() {
+  auto tls = load_tls(shared_->config.server);
+  if (!tls) {
+    log::error("the TLS certificate was not reloaded and the old one stays", {{"error", tls.error().message}});
+    return;
+  }
+  shared_->set_tls(std::move(*tls));
+  log::info("the TLS certificate was reloaded", {{"certificate", shared_->config.server.tls_cert}});
+}
+
+void Server::shutdown(std::chrono::milliseconds patience) {
+  if (std::exchange(stopped_, true) || shared_ == nullptr) return;
+  for (auto& worker : shared_->workers) worker->begin_shutdown();
+  const Deadline deadline = Deadline::in(patience);
+  while (shared_->clients.load() > 0 && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (auto& worker : shared_->workers) worker->end_sessions();
+  for (auto& worker : shared_->workers) worker->join();
+  shared_->workers.clear();
+}
+
+}  // namespace kintsugi::frontend

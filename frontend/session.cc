@@ -1,0 +1,415 @@
+#include "frontend/session.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "wire/client_messages.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kChunksInARow = 8;  // from one shard to one client before the others have their turn
+constexpr std::uint32_t kSmallMessage = 10000;  // as PostgreSQL: PQ_SMALL_MESSAGE_LIMIT
+
+// Messages whose length PostgreSQL bounds tightly, whatever the configuration allows.
+bool is_small(char type) {
+  switch (type) {
+    case wire::client::kDescribe:
+    case wire::client::kExecute:
+    case wire::client::kClose:
+    case wire::client::kFlush:
+    case wire::client::kSync:
+    case wire::client::kTerminate:
+    case wire::client::kCopyDone: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Session::Session(Worker& worker, io::UniqueFd socket)
+    : worker_(worker),
+      waiter_(worker.loop()),
+      client_(std::move(socket)),
+      relay_(static_cast<std::uint64_t>(worker.shared().config.limits.max_message)) {
+  client_.attach(worker.loop(), &waiter_);
+  worker_.shared().connections.fetch_add(1);
+}
+
+Session::~Session() {
+  if (logged_in_) {
+    worker_.remove(key_);
+    worker_.shared().clients.fetch_sub(1);
+  }
+  worker_.shared().connections.fetch_sub(1);
+}
+
+io::Task<> Session::run() {
+  auto entering = enter();
+  const bool entered = co_await std::move(entering);
+  if (entered) {
+    auto conversing = converse();
+    co_await std::move(conversing);
+  }
+  auto leaving = leave();
+  co_await std::move(leaving);
+}
+
+// Login, and what PostgreSQL says behind it: the shard's parameters, the key for cancelling, ready.
+io::Task<bool> Session::enter() {
+  Shared& shared = worker_.shared();
+  const Deadline deadline = Deadline::in_or_never(shared.config.server.login_timeout);
+  auto logging_in = log_in(&shared, &client_, &in_, &waiter_, deadline);
+  LoginOutcome outcome = co_await std::move(logging_in);
+  if (outcome.kind == LoginOutcome::kCancel) {
+    const wire::BackendKey key{outcome.cancel.pid, outcome.cancel.secret};
+    const auto index = static_cast<std::size_t>(Worker::index_of(key));
+    if (index < shared.workers.size()) shared.workers[index]->cancel(key);
+    co_return false;
+  }
+  if (outcome.kind != LoginOutcome::kUser) co_return false;
+  user_ = std::move(outcome.user);
+
+  if (worker_.shutting_down()) {
+    end_with(sqlstate::kCannotConnectNow, "the database system is shutting down");
+    co_return false;
+  }
+  if (shared.clients.fetch_add(1) >= shared.config.server.max_clients) {
+    shared.clients.fetch_sub(1);
+    end_with(sqlstate::kTooManyConnections, "sorry, too many clients already",
+             "server.max_clients is " + std::to_string(shared.config.server.max_clients) + ".");
+    co_return false;
+  }
+  key_ = worker_.add(this);
+  logged_in_ = true;
+
+  auto login = shared.login_for(user_.user, user_.password);
+  if (!login) {
+    end_with(login.error().sqlstate, login.error().message, login.error().hint);
+    co_return false;
+  }
+  std::vector<executor::Settings::Entry> startup = std::move(user_.startup);
+  if (const auto limit = shared.config.limits.statement_timeout; limit.count() > 0) {
+    startup.insert(startup.begin(), {"statement_timeout", std::to_string(limit.count())});
+  }
+  pool_ = &worker_.pools().pool_for(*login, executor::Settings::intern(std::move(startup)));
+  if (user_.has_application_name) settings_ = settings_->with("application_name", user_.application_name);
+  if (shared.config.pool.mode == PoolMode::kSession) pins_ |= executor::kPinMode;
+
+  if (pool_->reported()->entries().empty()) {
+    auto obtaining = obtain_backend();
+    co_await std::move(obtaining);
+    if (backend_error_) {
+      end_with(backend_error_->sqlstate, backend_error_->message, backend_error_->hint);
+      co_return false;
+    }
+    if (lease_ && pins_ == 0) release_backend();
+  }
+  wire::append_authentication(to_client_.compose(), wire::AuthKind::kOk);
+  reported_ = pool_->reported();
+  if (user_.has_application_name) reported_ = reported_->with("application_name", user_.application_name);
+  for (const auto& [name, value] : reported_->entries()) {
+    wire::append_parameter_status(to_client_.compose(), name, value);
+  }
+  wire::append_backend_key(to_client_.compose(), key_);
+  wire::append_ready_for_query(to_client_.compose(), wire::TransactionStatus::kIdle);
+  flush_client();
+  quiet_since_ = waiter_.loop().now();
+  unfed_ = !in_.empty();
+  co_return !ended_;
+}
+
+io::Task<> Session::converse() {
+  for (;;) {
+    check_shutdown();
+    bool moved = serve_client();
+    moved |= serve_backend();
+    if (!to_client_.empty()) flush_client();
+    if (ended_) break;
+    if (blocked_ == Blocked::kOnBackend) {
+      auto obtaining = obtain_backend();
+      co_await std::move(obtaining);
+      continue;
+    }
+    if (lease_ && relay_.idle() && lease_->out.empty()) {
+      if (must_look()) {
+        auto looking = look_at_session_state();
+        co_await std::move(looking);
+      }
+      moved |= settle();
+    }
+    if (moved) continue;
+    if (client_eof_ && (!lease_ || relay_.idle())) break;
+    prepare_to_sleep();
+    if (!co_await waiter_.wait(next_deadline())) on_deadline();
+  }
+}
+
+void Session::prepare_to_sleep() {
+  const bool room = !lease_ || lease_->out.empty();
+  client_.want(blocked_ == Blocked::kNo && room && !client_eof_, !to_client_.empty());
+  if (lease_) lease_->stream.want(to_client_.empty(), !lease_->out.empty());
+}
+
+Deadline Session::next_deadline() const {
+  const ServerConfig& config = worker_.shared().config.server;
+  const auto after = [this](milliseconds timeout) {
+    return timeout.count() > 0 ? Deadline::at(quiet_since_ + timeout) : Deadline::never();
+  };
+  if (!to_client_.empty()) return after(config.slow_client_timeout);
+  if (lease_ && !relay_.idle()) return Deadline::never();
+  if (lease_ && lease_->status != wire::TransactionStatus::kIdle) return after(config.transaction_idle_timeout);
+  return after(config.idle_timeout);
+}
+
+void Session::on_deadline() {
+  if (!to_client_.empty()) {
+    log::info("a client takes no data and is disconnected",
+              {{"user", user_.user}, {"waiting_bytes", to_client_.kept_bytes()}});
+    to_client_.clear();
+    ended_ = true;
+  } else if (lease_ && lease_->status != wire::TransactionStatus::kIdle) {
+    end_with("25P03", "terminating connection due to idle-in-transaction timeout");
+  } else {
+    end_with(sqlstate::kIdleSessionTimeout, "terminating connection due to idle-session timeout");
+  }
+}
+
+void Session::check_shutdown() {
+  if (!worker_.shutting_down()) return;
+  const bool busy = lease_ && (!relay_.idle() || lease_->status != wire::TransactionStatus::kIdle);
+  if (busy && !worker_.ending()) return;
+  end_with(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
+}
+
+void Session::end_with(std::string_view state, std::string message, std::string hint) {
+  if (ended_) return;
+  wire::append_error(to_client_.compose(), "FATAL",
+                     Error{.sqlstate = std::string(state), .message = std::move(message), .hint = std::move(hint)});
+  ended_ = true;
+}
+
+io::Task<> Session::leave() {
+  if (lease_) {
+    if (!relay_.idle() || unsynced_ > 0 || !lease_->out.empty()) {
+      if (!relay_.idle()) worker_.send_cancel(*pool_, *lease_, key_);
+      lease_->broken = true;
+      lease_.release();
+    } else {
+      lease_->stream.set_target(nullptr);
+      worker_.clean_up(std::move(lease_), pins_ != 0);
+    }
+  }
+  // The last words are worth a moment, not more.
+  const Deadline deadline = Deadline::in(2s);
+  while (client_.open() && !to_client_.empty()) {
+    const io::IoResult result = to_client_.flush(client_);
+    if (result.kind != io::IoResult::kWouldBlock) break;
+    client_.want(false, true);
+    if (!co_await waiter_.wait(deadline)) break;
+  }
+  client_.close();
+}
+
+// ---- bytes ----
+
+bool Session::serve_client() {
+  if (ended_ || blocked_ != Blocked::kNo) return false;
+  if (lease_ && !lease_->out.empty()) {
+    if (!lease_->stream.writable()) return false;
+    flush_backend();
+    if (!lease_ || !lease_->out.empty()) return false;
+  }
+  if (std::exchange(unfed_, false)) {
+    const std::size_t used = feed(in_);
+    flush_backend();
+    in_.erase(0, used);
+    return true;
+  }
+  if (client_eof_ || !client_.readable()) return false;
+  const io::IoResult got = client_.read(worker_.scratch(), Worker::kScratchBytes);
+  if (got.kind == io::IoResult::kWouldBlock) return false;
+  if (got.kind != io::IoResult::kOk) {
+    client_gone();
+    return true;
+  }
+  quiet_since_ = waiter_.loop().now();
+  const std::string_view bytes(worker_.scratch(), got.bytes);
+  if (in_.empty()) {
+    const std::size_t used = feed(bytes);
+    flush_backend();
+    if (used < bytes.size()) in_.assign(bytes.substr(used));
+  } else {
+    in_.append(bytes);
+    const std::size_t used = feed(in_);
+    flush_backend();
+    in_.erase(0, used);
+    if (in_.empty() && in_.capacity() > 1024) in_ = std::string();
+  }
+  return true;
+}
+
+std::size_t Session::feed(std::string_view bytes) {
+  std::size_t at = 0;
+  while (at < bytes.size() && blocked_ == Blocked::kNo && !ended_) {
+    const std::string_view rest = bytes.substr(at);
+    if (copy_left_ > 0) {
+      const std::size_t piece = std::min<std::uint64_t>(copy_left_, rest.size());
+      stream_copy_data(rest.substr(0, piece));
+      copy_left_ -= piece;
+      at += piece;
+      continue;
+    }
+    auto head = wire::peek_head(rest, UINT32_MAX);
+    if (!head) {
+      protocol_violation(head.error());
+      break;
+    }
+    if (!head->has_value()) break;
+    const char type = (*head)->type;
+    const std::size_t size = (*head)->frame_size();
+    if (!wire::client::is_known(type) || type == wire::client::kPassword) {
+      protocol_violation({.sqlstate = std::string(sqlstate::kProtocolViolation),
+                          .message = "invalid frontend message type " +
+                                     std::to_string(static_cast<unsigned char>(type))});
+      break;
+    }
+    if (type == wire::client::kCopyData) {
+      copy_dropped_ = !lease_ || relay_.idle();
+      const std::size_t piece = std::min(size, rest.size());
+      stream_copy_data(rest.substr(0, piece));
+      copy_left_ = size - piece;
+      at += piece;
+      continue;
+    }
+    const auto limit = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+    if ((*head)->body_size > (is_small(type) ? kSmallMessage : limit)) {
+      protocol_violation({.sqlstate = std::string(sqlstate::kProtocolViolation),
+                          .message = "invalid message length",
+                          .detail = "A message of type \"" + std::string(1, type) + "\" has " +
+                                    std::to_string((*head)->body_size) + " bytes.",
+                          .hint = is_small(type) ? "" : "limits.max_message is the most that is accepted."});
+      break;
+    }
+    if (rest.size() < size) break;
+    if (!on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)})) break;
+    at += size;
+  }
+  return at;
+}
+
+void Session::stream_copy_data(std::string_view piece) {
+  // PostgreSQL ignores COPY data when it is not in a COPY (any more), and so does the session when there is nobody
+  // to send it to.
+  if (!copy_dropped_ && lease_) lease_->out.pass(piece);
+}
+
+void Session::flush_client() {
+  if (!client_.open()) {
+    to_client_.clear();
+    return;
+  }
+  const std::size_t before = to_client_.kept_bytes();
+  const io::IoResult result = to_client_.flush(client_);
+  if (result.kind == io::IoResult::kOk || to_client_.kept_bytes() < before) {
+    quiet_since_ = waiter_.loop().now();
+  } else if (result.kind != io::IoResult::kWouldBlock) {
+    to_client_.clear();
+    client_eof_ = true;
+    ended_ = true;
+  }
+}
+
+void Session::flush_backend() {
+  if (!lease_) return;
+  const io::IoResult result = lease_->out.flush(lease_->stream);
+  if (result.kind == io::IoResult::kOk || result.kind == io::IoResult::kWouldBlock) return;
+  // It may have said why before it went: the words wait to be read.
+  lease_->out.clear();
+  if (serve_backend() || !lease_) return;
+  backend_lost("could not send");
+}
+
+void Session::client_gone() {
+  client_eof_ = true;
+  // PostgreSQL finishes what was sent before the end of the connection, unless it waits for more of it.
+  if (lease_ && !relay_.idle() && (relay_.in_copy() || !relay_.will_end())) ended_ = true;
+}
+
+bool Session::serve_backend() {
+  bool moved = false;
+  for (int i = 0; i < kChunksInARow && lease_ && to_client_.empty() && lease_->stream.readable(); ++i) {
+    std::string& carry = lease_->carry;
+    std::string large;  // a message that does not fit into the scratch buffer
+    char* into = worker_.scratch();
+    std::size_t room = Worker::kScratchBytes;
+    const std::size_t begun = carry.size();
+    if (begun < Worker::kScratchBytes / 2) {
+      std::copy(carry.begin(), carry.end(), into);
+    } else {
+      large = std::move(carry);
+      large.resize(begun * 2);
+      into = large.data();
+      room = large.size();
+    }
+    carry.clear();
+    const io::IoResult got = lease_->stream.read(into + begun, room - begun);
+    if (got.kind != io::IoResult::kOk) {
+      carry.assign(into, begun);
+      if (got.kind == io::IoResult::kWouldBlock) break;
+      backend_lost("the server closed the connection");
+      return true;
+    }
+    moved = true;
+    const Status relayed = relay_.on_chunk({into, begun + got.bytes}, to_client_);
+    note_events();
+    flush_client();
+    if (!relayed) {
+      lease_->broken = true;
+      backend_lost(relayed.error().message);
+      return true;
+    }
+    if (relay_.last_words()) {
+      backend_lost("");
+      return true;
+    }
+    if (ended_) return true;
+  }
+  return moved;
+}
+
+void Session::backend_lost(const std::string& how) {
+  lease_->broken = true;
+  const bool held_something = lease_->status != wire::TransactionStatus::kIdle || pins_ != 0;
+  Error error;
+  if (relay_.last_words()) {
+    error = *relay_.last_words();
+  } else {
+    error = Error{.sqlstate = std::string(sqlstate::kShardUnreachable),
+                  .message = "lost the connection to shard " + lease_->shard + ": " + how,
+                  .detail = relay_.idle() ? "" : "The statement may or may not have been executed.",
+                  .hint = relay_.idle() ? "" : "Look before you repeat it."};
+  }
+  log::warning("lost a connection to a shard",
+               {{"shard", lease_->shard}, {"user", user_.user}, {"sqlstate", error.sqlstate}, {"error", error.message}});
+  if (held_something) {
+    // The client's transaction, or what tied it to this connection, is gone: it must not go on as if it were there.
+    executor::Outbox nowhere;
+    (void)relay_.abandon(error, nowhere);
+    if (!ended_) wire::append_error(to_client_.compose(), "FATAL", error);
+    ended_ = true;
+  } else if (relay_.abandon(error, to_client_)) {
+    local_skip_ = true;
+  }
+  relay_.end();
+  lease_.release();
+  unsynced_ = 0;
+  effects_ = 0;
+  deallocating_.clear();
+  blocked_ = Blocked::kNo;
+  unfed_ = !in_.empty();
+}
+
+}  // namespace kintsugi::frontend

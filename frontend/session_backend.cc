@@ -1,0 +1,198 @@
+// The session and its connection: when one is taken, what is made of it before and after, when it goes back.
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 10s;
+constexpr int kTriesForSettings = 3;
+
+}  // namespace
+
+// The quick way: an idle connection that already is as the client wants it. Anything else is obtain_backend's.
+Session::Ready Session::ensure_backend() {
+  if (lease_) return Ready::kYes;
+  if (backend_error_) return Ready::kRejected;
+  lease_ = pool_->try_acquire(settings_);
+  if (lease_ && lease_->applied == settings_ && lease_->reported == reported_) {
+    begin_lease();
+    return Ready::kYes;
+  }
+  blocked_ = Blocked::kOnBackend;
+  return Ready::kBlocked;
+}
+
+io::Task<> Session::obtain_backend() {
+  canceled_ = false;
+  for (int attempt = 1;; ++attempt) {
+    if (!lease_) {
+      client_.want(!client_eof_, false);
+      auto acquiring = pool_->acquire(settings_, &waiter_, Deadline::in_or_never(worker_.pools().config().wait_timeout),
+                                      [this] { return still_wanted(); });
+      auto acquired = co_await std::move(acquiring);
+      if (!acquired) {
+        backend_error_ = std::move(acquired).error();
+        break;
+      }
+      lease_ = std::move(*acquired);
+    }
+    lease_->stream.set_target(&waiter_);
+    auto applying = apply_settings();
+    Status applied = co_await std::move(applying);
+    if (applied) {
+      tell_parameters();
+      begin_lease();
+      break;
+    }
+    lease_->broken = true;
+    lease_.release();
+    if (attempt == kTriesForSettings) {
+      backend_error_ = std::move(applied).error();
+      break;
+    }
+  }
+  if (blocked_ == Blocked::kOnBackend) {
+    blocked_ = Blocked::kNo;
+    unfed_ = !in_.empty();
+  }
+}
+
+// The error of a setting that is refused is the client's own: it set it.
+io::Task<Status> Session::apply_settings() {
+  if (lease_->applied == settings_) co_return Status{};
+  const std::string sql = executor::settings_change_sql(*lease_->applied, *settings_);
+  if (!sql.empty()) {
+    auto running = executor::run_control_query(lease_.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+    auto done = co_await std::move(running);
+    if (!done) co_return fail(std::move(done).error());
+  }
+  lease_->applied = settings_;
+  co_return Status{};
+}
+
+void Session::begin_lease() {
+  lease_->stream.set_target(&waiter_);
+  lease_->stream.want(true, false);
+  relay_.begin(lease_.get());
+}
+
+void Session::tell_parameters() {
+  if (lease_->reported == reported_ || !logged_in_) return;
+  if (!reported_->entries().empty()) {
+    for (const auto& [name, value] : lease_->reported->entries()) {
+      const std::string* told = reported_->find(name);
+      if (told == nullptr || *told != value) wire::append_parameter_status(to_client_.compose(), name, value);
+    }
+  }
+  reported_ = lease_->reported;
+}
+
+Status Session::still_wanted() {
+  if (canceled_) return fail(sqlstate::kQueryCanceled, "canceling statement due to user request");
+  if (worker_.ending()) return fail(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
+  if (client_.readable()) {
+    char byte = 0;
+    const ssize_t got = recv(client_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got == 0) {
+      client_eof_ = true;
+      ended_ = true;
+      return fail(sqlstate::kConnectionFailure, "the client has gone");
+    }
+    client_.want(false, false);  // it has sent more: that can wait
+  }
+  return {};
+}
+
+void Session::note_events() {
+  const executor::RelayEvents events = relay_.take_events();
+  if (events.discard_all || events.deallocate_all) statements_.clear();
+  if (events.discard_all) unnamed_.valid = false;
+  for (int i = 0; i < events.deallocates && !deallocating_.empty(); ++i) {
+    auto at = statements_.find(deallocating_.front());
+    if (at != statements_.end()) {
+      if (lease_) lease_->prepared.erase(at->second->statement->id);
+      statements_.erase(at);
+    }
+    deallocating_.pop_front();
+  }
+  if (events.preparation_failed) preparation_failed_ = true;
+}
+
+bool Session::must_look() const {
+  if (effects_ == 0 || lease_->status != wire::TransactionStatus::kIdle || unsynced_ > 0) return false;
+  if ((pins_ & executor::kPinMode) != 0) return false;
+  return (effects_ & (kMaySet | kMayPin)) != 0 || (pins_ != 0 && (effects_ & kMayUnpin) != 0);
+}
+
+// Outside a transaction, after a statement that may have left something in the session: what is really there?
+io::Task<> Session::look_at_session_state() {
+  const unsigned for_good = pins_ & executor::kPinOther;
+  std::string notifications;
+  auto asking = executor::run_control_query(
+      lease_.get(), executor::session_state_sql(pool_->slots()->login()->role, custom_settings_), &waiter_,
+      Deadline::in(kControlTimeout), &notifications);
+  auto rows = co_await std::move(asking);
+  to_client_.compose() += notifications;
+  if (!rows) {
+    if (lease_->broken) {
+      backend_lost(rows.error().message);
+      co_return;
+    }
+    // The client's own settings can make even this fail (a statement_timeout of 1 ms). Then it keeps the connection,
+    // which is always right, and the next occasion is another try.
+    log::debug("a session's state could not be read", {{"user", user_.user}, {"error", rows.error().message}});
+    pins_ |= executor::kPinUnknown;
+    effects_ = 0;
+    co_return;
+  }
+  executor::SessionState state = executor::read_session_state(*rows);
+  lease_->applied = state.settings;
+  settings_ = state.settings;
+  // RESET leads back to what the startup packet said, and application_name is the one thing of it that is set here.
+  if (user_.has_application_name && settings_->find("application_name") == nullptr) {
+    settings_ = settings_->with("application_name", user_.application_name);
+  }
+  pins_ = state.pins | for_good;
+  effects_ = 0;
+}
+
+// Nothing is outstanding. True when that lets something go on.
+bool Session::settle() {
+  bool moved = false;
+  if (blocked_ == Blocked::kOnAnswers) {
+    blocked_ = Blocked::kNo;
+    unfed_ = !in_.empty();
+    moved = unfed_;
+  }
+  if (!lease_) return moved;
+  const bool idle = lease_->status == wire::TransactionStatus::kIdle && unsynced_ == 0;
+  if (idle) deallocating_.clear();
+  if (idle && pins_ == 0 && !relay_.skipping() && *lease_->cancels_under_way == 0 && !preparation_failed_) {
+    release_backend();
+  }
+  return moved;
+}
+
+void Session::release_backend() {
+  reported_ = lease_->reported;
+  effects_ = 0;
+  if (relay_.attached()) relay_.end();
+  lease_.release();
+}
+
+void Session::cancel() {
+  if (lease_ && !relay_.idle()) {
+    worker_.send_cancel(*pool_, *lease_, key_);
+  } else if (blocked_ == Blocked::kOnBackend) {
+    canceled_ = true;
+    waiter_.notify();
+  }
+}
+
+}  // namespace kintsugi::frontend

@@ -1,0 +1,238 @@
+#include "frontend/statement_effects.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "parser/scanner.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using parser::Token;
+using parser::TokenKind;
+
+struct Word {
+  std::string_view word;
+  std::uint32_t flags;
+};
+
+// First words of statements. What is not here leaves nothing behind by itself.
+constexpr std::array kHeads = {
+    Word{"call", kMaySet | kMayPin | kMayUnpin},
+    Word{"close", kMayUnpin},
+    Word{"commit", kMayUnpin},
+    Word{"deallocate", kMayUnpin},
+    Word{"discard", kMaySet | kMayUnpin},
+    Word{"do", kMaySet | kMayPin | kMayUnpin},
+    Word{"drop", kMayUnpin},
+    Word{"end", kMayUnpin},
+    Word{"listen", kMayPin},
+    Word{"load", kPinsForGood},
+    Word{"reset", kMaySet},
+    Word{"rollback", kMayUnpin},
+    Word{"unlisten", kMayUnpin},
+};
+
+// Names anywhere in a statement.
+constexpr std::array kNames = {
+    Word{"currval", kReadsSequence},
+    Word{"dblink_connect", kPinsForGood},
+    Word{"dblink_connect_u", kPinsForGood},
+    Word{"hold", kMayPin},
+    Word{"lastval", kReadsSequence},
+    Word{"pg_advisory_lock", kMayPin},
+    Word{"pg_advisory_lock_shared", kMayPin},
+    Word{"pg_advisory_unlock", kMayUnpin},
+    Word{"pg_advisory_unlock_all", kMayUnpin},
+    Word{"pg_advisory_unlock_shared", kMayUnpin},
+    Word{"pg_replication_origin_session_setup", kPinsForGood},
+    Word{"pg_temp", kMayPin},
+    Word{"pg_try_advisory_lock", kMayPin},
+    Word{"pg_try_advisory_lock_shared", kMayPin},
+    Word{"setseed", kPinsForGood},
+    Word{"temp", kMayPin},
+    Word{"temporary", kMayPin},
+};
+
+char fold(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+bool equals(std::string_view text, std::string_view lower) {
+  return text.size() == lower.size() &&
+         std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) { return fold(a) == b; });
+}
+
+// Only words that begin with one of these letters can be in kNames.
+bool may_be_name(char first) {
+  switch (fold(first)) {
+    case 'c': case 'd': case 'h': case 'l': case 'p': case 's': case 't': return true;
+    default: return false;
+  }
+}
+
+template <std::size_t N>
+std::uint32_t look_up(const std::array<Word, N>& words, std::string_view text) {
+  for (const Word& word : words) {
+    if (equals(text, word.word)) return word.flags;
+  }
+  return 0;
+}
+
+// The value of an identifier token: folded, or unquoted.
+std::string identifier_value(std::string_view raw) {
+  std::string value;
+  if (raw.size() >= 2 && raw.front() == '"') {
+    for (std::size_t i = 1; i + 1 < raw.size(); ++i) {
+      value += raw[i];
+      if (raw[i] == '"') ++i;
+    }
+  } else {
+    for (char c : raw) value += fold(c);
+  }
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text), scanner_(text) {}
+
+  StatementEffects run() {
+    bool at_head = true;
+    advance();
+    while (token_.kind != TokenKind::kEnd && token_.kind != TokenKind::kError) {
+      if (is(";")) {
+        at_head = true;
+        advance();
+        continue;
+      }
+      const Token token = token_;
+      advance();
+      if (at_head && token.kind == TokenKind::kIdentifier) head(token);
+      at_head = false;
+      name(token);
+    }
+    return std::move(effects_);
+  }
+
+ private:
+  void advance() { token_ = scanner_.next(); }
+  [[nodiscard]] std::string_view raw(const Token& token) const { return token.of(text_); }
+  [[nodiscard]] bool is(std::string_view symbol) const { return parser::is_symbol(text_, token_, symbol); }
+  [[nodiscard]] bool is_word(std::string_view word) const { return parser::is_keyword(text_, token_, word); }
+  [[nodiscard]] bool is_identifier() const {
+    return token_.kind == TokenKind::kIdentifier || token_.kind == TokenKind::kQuotedIdentifier;
+  }
+
+  void head(const Token& token) {
+    const std::string_view word = raw(token);
+    effects_.flags |= look_up(kHeads, word);
+    if (equals(word, "set")) {
+      set();
+    } else if (equals(word, "reset")) {
+      setting_name();
+    } else if (equals(word, "prepare")) {
+      if (!is_word("transaction")) effects_.flags |= kMayPin;
+    } else if (equals(word, "execute")) {
+      named_statement(false);
+    } else if (equals(word, "deallocate")) {
+      if (is_word("prepare")) advance();
+      if (!is_word("all")) named_statement(true);
+    }
+  }
+
+  // SET LOCAL, SET TRANSACTION and SET CONSTRAINTS end with the transaction.
+  void set() {
+    if (is_word("local") || is_word("transaction") || is_word("constraints")) return;
+    if (is_word("session")) advance();
+    effects_.flags |= kMaySet;
+    setting_name();
+  }
+
+  void setting_name() {
+    if (!is_identifier()) return;
+    std::string name = identifier_value(raw(token_));
+    advance();
+    bool custom = false;
+    while (is(".")) {
+      advance();
+      if (!is_identifier()) return;
+      name += '.';
+      name += identifier_value(raw(token_));
+      custom = true;
+      advance();
+    }
+    if (custom) effects_.custom_settings.push_back(std::move(name));
+  }
+
+  void named_statement(bool deallocate) {
+    if (!is_identifier()) return;
+    effects_.named.push_back({token_.range(), identifier_value(raw(token_)), deallocate});
+  }
+
+  void name(const Token& token) {
+    if (token.kind == TokenKind::kUnicodeIdentifier) {
+      effects_.flags |= kMaySet | kMayPin;  // not worth decoding
+      return;
+    }
+    std::string_view word = raw(token);
+    if (token.kind == TokenKind::kQuotedIdentifier) {
+      word = word.substr(1, word.size() - 2);
+    } else if (token.kind != TokenKind::kIdentifier) {
+      return;
+    }
+    if (word.size() < 4 || !may_be_name(word.front())) return;
+    effects_.flags |= look_up(kNames, word);
+    if (equals(word, "set_config") && is("(")) set_config();
+  }
+
+  // set_config('name', value, is_local): nothing outlives the transaction when the last is a plain true.
+  void set_config() {
+    advance();
+    std::optional<std::string> literal;
+    if (token_.kind == TokenKind::kString) {
+      const std::string_view quoted = raw(token_);
+      literal = std::string(quoted.substr(1, quoted.size() - 2));
+      advance();
+    }
+    const bool name_is_plain = literal.has_value() && is(",");
+    int depth = 0, commas = 0, last_tokens = 0;
+    bool local = false;
+    while (token_.kind != TokenKind::kEnd && token_.kind != TokenKind::kError && !is(";")) {
+      if (is("(")) ++depth;
+      const bool closes = is(")") && depth-- == 0;
+      const bool separates = is(",") && depth == 0;
+      if (!closes && !separates) {
+        local = is_word("true") || (token_.kind == TokenKind::kString && raw(token_) == "'true'");
+      }
+      const Token token = token_;
+      advance();
+      if (closes) break;
+      commas += separates ? 1 : 0;
+      last_tokens = separates ? 0 : last_tokens + 1;
+      name(token);  // a call within the call reads its own arguments
+    }
+    if (commas == 2 && last_tokens == 1 && local) return;
+    effects_.flags |= kMaySet;
+    if (!name_is_plain) {
+      effects_.flags |= kPinsForGood;
+    } else if (literal->find('.') != std::string::npos) {
+      std::transform(literal->begin(), literal->end(), literal->begin(), fold);
+      effects_.custom_settings.push_back(std::move(*literal));
+    }
+  }
+
+  std::string_view text_;
+  parser::Scanner scanner_;
+  Token token_;
+  StatementEffects effects_;
+};
+
+}  // namespace
+
+StatementEffects effects_of(std::string_view text) {
+  return Reader(text).run();
+}
+
+}  // namespace kintsugi::frontend

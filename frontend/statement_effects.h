@@ -1,0 +1,39 @@
+// What a statement's text may do to the session beyond its transaction: set settings, leave something behind that
+// ties the client to its connection, or use names that the router keeps for the client. Read off the tokens, so
+// that a word inside a string or a comment is no word. A suspicion costs one look at the session's state
+// (executor/session_state.h); PostgreSQL decides what is really there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parser/token.h"
+
+namespace kintsugi::frontend {
+
+enum Effect : std::uint32_t {
+  kMaySet = 1,         // SET, RESET, set_config, DISCARD ...
+  kMayPin = 2,         // LISTEN, temporary objects, WITH HOLD, session advisory locks, PREPARE
+  kMayUnpin = 4,       // what can end such a thing
+  kPinsForGood = 8,    // what cannot be asked for: LOAD, setseed, a setting whose name is not in the text
+  kReadsSequence = 16  // currval, lastval: they mean this session's own last nextval
+};
+
+struct StatementEffects {
+  std::uint32_t flags = 0;
+  // Names of custom settings (with a dot) that are set.
+  std::vector<std::string> custom_settings;
+  // The name in EXECUTE name or DEALLOCATE name: where it stands and what it is after folding.
+  struct NamedStatement {
+    parser::Range range;
+    std::string name;
+    bool deallocate = false;
+  };
+  std::vector<NamedStatement> named;
+};
+
+StatementEffects effects_of(std::string_view text);
+
+}  // namespace kintsugi::frontend

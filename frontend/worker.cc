@@ -1,0 +1,191 @@
+#include "frontend/worker.h"
+
+#include <openssl/rand.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "frontend/session.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kCancelTimeout = 10s;
+constexpr auto kCleanUpTimeout = 5s;
+constexpr int kLoginsBesides = 1000;  // sockets that may be logging in on top of max_clients
+constexpr int kAcceptsInARow = 64;
+
+io::Task<> run_session(std::unique_ptr<Session> session) {
+  auto running = session->run();
+  co_await std::move(running);
+}
+
+io::Task<> deliver_cancel(Worker* worker, std::shared_ptr<const executor::ShardLogin> login, io::HostPort peer,
+                          wire::BackendKey key, std::shared_ptr<int> under_way, wire::BackendKey session) {
+  io::Waiter waiter(worker->loop());
+  auto sending = executor::cancel_on_shard(login, peer, key, &waiter, Deadline::in(kCancelTimeout));
+  Status sent = co_await std::move(sending);
+  if (!sent) log::warning("could not cancel a statement", {{"shard", login->shard}, {"error", sent.error().message}});
+  --*under_way;
+  worker->wake(session);
+}
+
+io::Task<> restore(Worker* worker, executor::BackendLease lease, bool discard) {
+  io::Waiter waiter(worker->loop());
+  lease->stream.set_target(&waiter);
+  const Deadline deadline = Deadline::in(kCleanUpTimeout);
+  if (lease->status != wire::TransactionStatus::kIdle) {
+    auto rolling_back = executor::run_control_query(lease.get(), "ROLLBACK", &waiter, deadline);
+    if (auto done = co_await std::move(rolling_back); !done) lease->broken = true;
+  }
+  if (discard && !lease->broken) {
+    auto discarding = executor::run_control_query(lease.get(), "DISCARD ALL", &waiter, deadline);
+    if (auto done = co_await std::move(discarding); !done) lease->broken = true;
+    lease->prepared.clear();
+    lease->applied = executor::Settings::none();
+  }
+  lease->stream.set_target(nullptr);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const executor::ShardLogin>> Shared::login_for(const std::string& user,
+                                                                      const std::string& password) {
+  // With a user in the DSN all clients share its connections.
+  const std::string key = home.user.empty() ? user : "";
+  std::lock_guard lock(logins_mutex_);
+  auto& login = logins_[key];
+  if (login == nullptr) {
+    auto made = executor::ShardLogin::make(home_name, home, user, password);
+    if (!made) {
+      logins_.erase(key);
+      return fail(std::move(made).error());
+    }
+    login = std::move(*made);
+  }
+  return login;
+}
+
+Worker::Worker(Shared& shared, int index, io::UniqueFd listener)
+    : last_unnamed_version(static_cast<std::uint64_t>(index + 1) << 48),
+      shared_(shared),
+      index_(index),
+      listener_(std::move(listener)),
+      pools_(loop_, shared.pools) {
+  accept_again_.on_fire = [this] {
+    if (listener_watch_.attached()) listener_watch_.want(io::kReadable);
+  };
+}
+
+Worker::~Worker() = default;
+
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::run() {
+  listener_watch_.attach(loop_, listener_.get(), this);
+  listener_watch_.want(io::kReadable);
+  loop_.run();
+}
+
+void Worker::on_event(io::Watch&, std::uint32_t) {
+  accept_all();
+}
+
+void Worker::accept_all() {
+  for (int i = 0; i < kAcceptsInARow; ++i) {
+    io::UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED) return;
+      // Out of descriptors or memory: accepting at once again would only burn the processor.
+      log::error("cannot accept a connection", {{"error", std::strerror(errno)}});
+      listener_watch_.want(0);
+      accept_again_.set(loop_, Deadline::in(100ms));
+      return;
+    }
+    if (shared_.connections.load() >= shared_.config.server.max_clients + kLoginsBesides) continue;
+    io::set_no_delay(socket.get());
+    io::set_keep_alive(socket.get());
+    gate_.spawn(run_session(std::make_unique<Session>(*this, std::move(socket))));
+  }
+}
+
+wire::BackendKey Worker::add(Session* session) {
+  wire::BackendKey key;
+  do {
+    next_session_ = (next_session_ + 1) & 0x7fffff;
+    key.pid = (next_session_ << 8) | static_cast<std::uint32_t>(index_ & 0xff);
+  } while (key.pid == 0 || sessions_.contains(key.pid));
+  RAND_bytes(reinterpret_cast<unsigned char*>(&key.secret), sizeof key.secret);
+  sessions_[key.pid] = session;
+  return key;
+}
+
+void Worker::remove(wire::BackendKey key) {
+  sessions_.erase(key.pid);
+}
+
+void Worker::wake(wire::BackendKey session) {
+  auto at = sessions_.find(session.pid);
+  if (at != sessions_.end()) at->second->wake();
+}
+
+void Worker::cancel(wire::BackendKey key) {
+  loop_.post([this, key] {
+    auto at = sessions_.find(key.pid);
+    // A wrong key is not answered, as in PostgreSQL: nothing is to be learnt from it.
+    if (at != sessions_.end() && at->second->key().secret == key.secret) at->second->cancel();
+  });
+}
+
+void Worker::send_cancel(const executor::BackendPool& pool, const executor::Backend& backend,
+                         wire::BackendKey session) {
+  if (gate_.closed()) return;
+  ++*backend.cancels_under_way;
+  gate_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels_under_way, session));
+}
+
+void Worker::clean_up(executor::BackendLease lease, bool discard) {
+  if (gate_.closed()) {
+    lease->broken = true;
+    return;
+  }
+  gate_.spawn(restore(this, std::move(lease), discard));
+}
+
+void Worker::begin_shutdown() {
+  loop_.post([this] {
+    shutting_down_ = true;
+    listener_watch_.detach();
+    listener_.reset();
+    accept_again_.cancel();
+    for (auto& [pid, session] : sessions_) session->wake();
+  });
+}
+
+void Worker::end_sessions() {
+  loop_.post([this] {
+    ending_ = true;
+    for (auto& [pid, session] : sessions_) session->wake();
+    // The loop cannot own its own end; the gate is drained first, then the loop stops.
+    stopper_.spawn(drain_and_stop());
+  });
+}
+
+io::Task<> Worker::drain_and_stop() {
+  auto draining = gate_.close(&loop_);
+  co_await std::move(draining);
+  pools_.shut_down();
+  loop_.stop();
+}
+
+}  // namespace kintsugi::frontend

@@ -1,0 +1,113 @@
+// One thread of the router: a listener of its own, its sessions, its pools. Workers share what is in Shared and talk
+// by posting to each other's loops.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/config.h"
+#include "base/io/gate.h"
+#include "executor/pool.h"
+#include "frontend/users.h"
+
+namespace kintsugi::frontend {
+
+class Session;
+class Worker;
+
+// What all threads see. Immutable but for the atomics and the TLS context, which is exchanged under its lock.
+struct Shared {
+  explicit Shared(const Config& c) : config(c), pools(c.pool) {}
+
+  Config config;
+  UserTable users;
+  std::string home_name;  // the shard that takes every statement
+  executor::Dsn home;
+  executor::PoolDirectory pools;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::atomic<int> clients{0};      // logged in or logging in as a session
+  std::atomic<int> connections{0};  // accepted sockets
+
+  std::shared_ptr<const io::TlsContext> tls() {
+    std::lock_guard lock(tls_mutex_);
+    return tls_;
+  }
+  void set_tls(std::shared_ptr<const io::TlsContext> context) {
+    std::lock_guard lock(tls_mutex_);
+    tls_ = std::move(context);
+  }
+  // The pools' login for a client: the same object for the same client name.
+  Result<std::shared_ptr<const executor::ShardLogin>> login_for(const std::string& user, const std::string& password);
+
+ private:
+  std::mutex tls_mutex_;
+  std::shared_ptr<const io::TlsContext> tls_;
+  std::mutex logins_mutex_;
+  std::map<std::string, std::shared_ptr<const executor::ShardLogin>> logins_;
+};
+
+class Worker final : public io::EventTarget {
+ public:
+  static constexpr std::size_t kScratchBytes = 64 * 1024;
+
+  Worker(Shared& shared, int index, io::UniqueFd listener);
+  ~Worker();
+
+  void start();
+  void join();
+  // From any thread. Phase one: no new clients, idle sessions end. Phase two: all sessions end now.
+  void begin_shutdown();
+  void end_sessions();
+  // A CancelRequest with this key has come to some thread; it belongs to a session here.
+  void cancel(wire::BackendKey key);
+
+  [[nodiscard]] Shared& shared() { return shared_; }
+  [[nodiscard]] io::Loop& loop() { return loop_; }
+  [[nodiscard]] io::Gate& gate() { return gate_; }
+  [[nodiscard]] executor::ThreadPools& pools() { return pools_; }
+  [[nodiscard]] char* scratch() { return scratch_.data(); }
+  [[nodiscard]] bool shutting_down() const { return shutting_down_; }
+  [[nodiscard]] bool ending() const { return ending_; }
+
+  wire::BackendKey add(Session* session);
+  void remove(wire::BackendKey key);
+  // Sends a cancel request for what the connection runs and wakes the session when it has arrived.
+  void send_cancel(const executor::BackendPool& pool, const executor::Backend& backend, wire::BackendKey session);
+  // Makes a connection that a session left behind like new, or closes it.
+  void clean_up(executor::BackendLease lease, bool discard);
+  void wake(wire::BackendKey session);
+
+  std::uint64_t last_unnamed_version = 0;  // told apart between threads by its high bits
+
+  void on_event(io::Watch& watch, std::uint32_t ready) override;  // somebody wants to connect
+
+  static int index_of(wire::BackendKey key) { return static_cast<int>(key.pid & 0xff); }
+
+ private:
+  void run();
+  void accept_all();
+  io::Task<> drain_and_stop();
+
+  Shared& shared_;
+  int index_;
+  io::Loop loop_;
+  io::UniqueFd listener_;
+  io::Watch listener_watch_;
+  io::Timer accept_again_;
+  executor::ThreadPools pools_;
+  io::Gate gate_;     // sessions, cancel requests, connections being made like new
+  io::Gate stopper_;  // what waits for the gate
+  std::unordered_map<std::uint32_t, Session*> sessions_;
+  std::uint32_t next_session_ = 0;
+  bool shutting_down_ = false, ending_ = false;
+  std::array<char, kScratchBytes> scratch_;  // what is read is understood or copied before anything else runs
+  std::thread thread_;
+};
+
+}  // namespace kintsugi::frontend

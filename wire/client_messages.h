@@ -22,8 +22,12 @@ inline constexpr char kBind = 'B', kClose = 'C', kCopyData = 'd', kCopyDone = 'c
 // 08P01, "invalid frontend message type 33": what PostgreSQL answers to any other.
 [[nodiscard]] Error unknown_type(char type);
 // PostgreSQL's own bound for the bodies that have no business being long (Sync, Describe, Execute, ...: 10000),
-// else `max_message`. Ask peek_head with the larger one, then compare.
+// else `max_message`.
 [[nodiscard]] std::uint64_t max_body(char type, std::uint64_t max_message);
+// peek_head for a client's bytes after its startup, as PostgreSQL reads them: an unknown type is refused from
+// its one byte, a length (which differs by type, see max_body) from the head. Nothing is to be waited for or
+// buffered before this has said yes.
+[[nodiscard]] Result<std::optional<FrameHead>> peek(std::string_view bytes, std::uint64_t max_message);
 }  // namespace client
 
 // ---- before a type byte exists: int32 length, int32 code ----

@@ -25,6 +25,11 @@ std::uint64_t max_body(char type, std::uint64_t max_message) {
   bool is_short = type != 0 && kShortTypes.find(type) != std::string_view::npos;
   return is_short ? std::min(kShortBody, max_message) : max_message;
 }
+
+Result<std::optional<FrameHead>> peek(std::string_view bytes, std::uint64_t max_message) {
+  if (!bytes.empty() && !is_known(bytes[0])) return fail(unknown_type(bytes[0]));
+  return peek_head(bytes, bytes.empty() ? max_message : max_body(bytes[0], max_message));
+}
 }  // namespace client
 
 Result<std::string_view> read_query(std::string_view body) {

@@ -22,6 +22,17 @@ TEST(ClientMessages, ShortMessagesHavePostgresqlsShortBound) {
   EXPECT_EQ(client::max_body('d', 1 << 28), 1U << 28);
 }
 
+TEST(ClientMessages, PeekRefusesAsEarlyAsItCan) {
+  EXPECT_EQ(client::peek("!", 1000).error().message, "invalid frontend message type 33");
+  EXPECT_EQ(client::peek("GET / HTTP/1.1", 1000).error().message, "invalid frontend message type 71");
+  EXPECT_FALSE(client::peek("", 1000)->has_value());
+  EXPECT_FALSE(client::peek("Q", 1000)->has_value());
+  EXPECT_EQ((*client::peek("Q\0\0\x27\x15"sv, 1 << 20))->body_size, 10001U);
+  EXPECT_EQ(client::peek("S\0\0\x27\x15"sv, 1 << 20).error().message, "invalid message length");
+  EXPECT_EQ((*client::peek("S\0\0\x27\x14"sv, 1 << 20))->body_size, 10000U);
+  EXPECT_EQ(client::peek("Q\0\0\0\x03"sv, 1000).error().sqlstate, "08P01");
+}
+
 TEST(ClientMessages, ParseGivesItsTypes) {
   auto parse = read_parse("name\0select $1\0\0\x02\0\0\0\x17\0\0\0\x19"sv);
   ASSERT_TRUE(parse);

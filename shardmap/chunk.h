@@ -43,28 +43,23 @@ inline std::uint64_t key_head(std::string_view key, std::size_t skip) {
   return __builtin_bswap64(head);
 }
 
-// How many of `count` sorted keys are not after `key`, given their heads behind a common prefix; `low_of(i)` is
-// asked only where heads are equal.
-template <class LowOf>
-std::size_t count_not_after(const std::uint64_t* heads, std::size_t count, std::string_view prefix,
-                            std::string_view key, LowOf low_of) {
-  if (count == 0) return 0;
-  const std::size_t skip = prefix.size();
-  const std::size_t common = key.size() < skip ? key.size() : skip;
-  if (const int order = __builtin_memcmp(key.data(), prefix.data(), common); order != 0)
-    return order < 0 ? 0 : count;
-  if (key.size() < skip) return 0;
-  const std::uint64_t head = key_head(key, skip);
+// How many of `count` ascending numbers are not above `head`; without a branch that could be mispredicted.
+inline std::size_t count_up_to(const std::uint64_t* heads, std::size_t count, std::uint64_t head) {
   const std::uint64_t* base = heads;
-  for (std::size_t length = count; length > 1;) {
-    const std::size_t half = length / 2;
-    base += base[half - 1] <= head ? half : 0;
-    length -= half;
+  while (count > 1) {
+    const std::size_t half = count / 2;
+    base += static_cast<std::size_t>(base[half - 1] <= head) * half;
+    count -= half;
   }
-  std::size_t after = static_cast<std::size_t>(base - heads) + (*base <= head ? 1 : 0);
-  if (after == 0 || heads[after - 1] != head) return after;
-  std::size_t first = after - 1;  // heads[first, after) equal ours: compare the whole keys of these
-  while (first > 0 && heads[first - 1] == head) --first;
+  return static_cast<std::size_t>(base - heads) + (count == 1 && *base <= head ? 1 : 0);
+}
+
+// Of `after` keys whose heads are not above ours, those whose head is ours are still to be compared whole.
+template <class HeadOf, class LowOf>
+std::size_t settle_equal_heads(std::size_t after, std::uint64_t head, std::string_view key, HeadOf head_of,
+                               LowOf low_of) {
+  std::size_t first = after;
+  while (first > 0 && head_of(first - 1) == head) --first;
   while (first < after) {
     const std::size_t middle = (first + after) / 2;
     if (low_of(middle) <= key) {
@@ -76,7 +71,9 @@ std::size_t count_not_after(const std::uint64_t* heads, std::size_t count, std::
   return after;
 }
 
-class Chunk {
+// In memory: this header (one cache line), a sample of the heads (two), blocks of 16 heads and routes (three
+// each), offsets, and the bytes. A lookup waits for memory twice: header with sample, then one block.
+class alignas(64) Chunk {
  public:
   static constexpr std::size_t kEntriesMax = 256;
 
@@ -90,18 +87,19 @@ class Chunk {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-  // How many entries have a low that is not after `key`.
-  [[nodiscard]] std::size_t count_not_after(std::string_view key) const {
-    return shardmap::count_not_after(heads_, size_, {prefix_, prefix_size_}, key,
-                                     [this](std::size_t at) { return low(at); });
-  }
+  struct Place {
+    std::size_t count = 0;  // how many entries have a low that is not after the key
+    bool equal = false;     // the last of them has the key itself
+  };
+  [[nodiscard]] Place place_of(std::string_view key) const;
+  [[nodiscard]] std::size_t count_not_after(std::string_view key) const { return place_of(key).count; }
 
-  [[nodiscard]] ShardId shard(std::size_t at) const { return routes_[at] >> 8; }
+  [[nodiscard]] ShardId shard(std::size_t at) const { return route(at) >> 8; }
   [[nodiscard]] ShardletState state(std::size_t at) const {
-    return static_cast<ShardletState>(routes_[at] & 0x7f);
+    return static_cast<ShardletState>(route(at) & 0x7f);
   }
   // The entry ends where the next one in this chunk begins.
-  [[nodiscard]] bool contiguous(std::size_t at) const { return (routes_[at] & 0x80) != 0; }
+  [[nodiscard]] bool contiguous(std::size_t at) const { return (route(at) & 0x80) != 0; }
   [[nodiscard]] std::string_view low(std::size_t at) const;
   [[nodiscard]] std::string_view high(std::size_t at) const;
   [[nodiscard]] std::string_view name(std::size_t at) const;
@@ -109,20 +107,36 @@ class Chunk {
   [[nodiscard]] std::vector<Entry> entries() const;
 
  private:
-  Chunk() = default;
+  static constexpr std::size_t kBlock = 16;
+  static constexpr std::size_t kPrefixInline = 32;
+  struct Block {
+    std::uint64_t heads[kBlock];   // unused ones are the highest number
+    std::uint32_t routes[kBlock];  // shard << 8 | contiguous << 7 | state
+  };
+  static_assert(sizeof(Block) == 192);
 
-  // All of these point into the block that this object heads.
-  const std::uint64_t* heads_ = nullptr;
-  const std::uint32_t* routes_ = nullptr;  // shard << 8 | contiguous << 7 | state
-  const std::uint32_t* offsets_ =
-      nullptr;  // size + 1; an entry in the blob is low size, high size, low, high, name
-  const char* blob_ = nullptr;
-  const char* prefix_ = nullptr;
-  std::uint32_t prefix_size_ = 0;
+  Chunk() = default;
+  [[nodiscard]] const std::uint64_t* sample() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
+  [[nodiscard]] const Block* blocks() const {
+    return reinterpret_cast<const Block*>(sample() + kEntriesMax / kBlock);
+  }
+  [[nodiscard]] std::uint32_t route(std::size_t at) const { return blocks()[at / kBlock].routes[at % kBlock]; }
+  [[nodiscard]] const std::uint32_t* offsets() const {  // size + 1
+    return reinterpret_cast<const std::uint32_t*>(blocks() + (size_ + kBlock - 1) / kBlock);
+  }
+  // An entry here is low size, high size, low, high, name.
+  [[nodiscard]] const char* blob() const { return reinterpret_cast<const char*>(offsets() + size_ + 1); }
+
   std::uint32_t size_ = 0;
   std::uint32_t id_ = 0;
   std::uint32_t bytes_ = 0;
+  std::uint32_t prefix_size_ = 0;
+  std::uint32_t whole_size_ =
+      0;  // not 0: every low has this size and its head holds all of it behind the prefix
+  const char* prefix_ = nullptr;  // what all lows begin with: in the header when it fits
+  char inline_prefix_[kPrefixInline] = {};
 };
+static_assert(sizeof(Chunk) == 64);
 
 // The length of what both begin with.
 std::size_t common_prefix(std::string_view a, std::string_view b);

@@ -6,21 +6,42 @@
 
 namespace kintsugi::shardmap {
 
+// The first chunk takes whatever is before the second: its own first key is not in the directory.
+std::size_t EntryIndex::chunk_of(std::string_view key) const {
+  const std::size_t common = std::min(key.size(), prefix_.size());
+  if (const int order = key.substr(0, common).compare(std::string_view(prefix_).substr(0, common));
+      order != 0) {
+    return order < 0 ? 0 : heads_.size();
+  }
+  if (key.size() < prefix_.size()) return 0;
+  const std::uint64_t head = key_head(key, prefix_.size());
+  const std::size_t after = count_up_to(heads_.data(), heads_.size(), head);
+  if (after == 0 || heads_[after - 1] != head) return after;
+  return settle_equal_heads(
+      after, head, key, [this](std::size_t i) { return heads_[i]; },
+      [this](std::size_t i) { return chunks_[i + 1]->low(0); });
+}
+
 std::optional<ShardletView> EntryIndex::floor(std::string_view key) const {
   if (chunks_.empty()) return std::nullopt;
-  // The first chunk takes whatever is before the second: its own first key is not in the directory.
-  const std::size_t chunk = count_not_after(heads_.data(), heads_.size(), prefix_, key,
-                                            [this](std::size_t i) { return chunks_[i + 1]->low(0); });
+  const std::size_t chunk = chunk_of(key);
   const Chunk* found = chunks_[chunk].get();
   const std::size_t count = found->count_not_after(key);
   if (count == 0) return std::nullopt;
   return ShardletView(found, count - 1);
 }
 
+std::optional<ShardletView> EntryIndex::exact(std::string_view key) const {
+  if (chunks_.empty()) return std::nullopt;
+  const Chunk* found = chunks_[chunk_of(key)].get();
+  const Chunk::Place place = found->place_of(key);
+  if (!place.equal) return std::nullopt;
+  return ShardletView(found, place.count - 1);
+}
+
 EntryPosition EntryIndex::position_after(std::string_view key) const {
   if (chunks_.empty()) return {0, 0};
-  const std::size_t chunk = count_not_after(heads_.data(), heads_.size(), prefix_, key,
-                                            [this](std::size_t i) { return chunks_[i + 1]->low(0); });
+  const std::size_t chunk = chunk_of(key);
   const std::size_t count = chunks_[chunk]->count_not_after(key);
   return count == chunks_[chunk]->size() ? EntryPosition{chunk + 1, 0} : EntryPosition{chunk, count};
 }

@@ -87,6 +87,8 @@ class EntryIndex {
 
   // The last entry whose low is not after `key`.
   [[nodiscard]] std::optional<ShardletView> floor(std::string_view key) const;
+  // The entry whose low is `key`.
+  [[nodiscard]] std::optional<ShardletView> exact(std::string_view key) const;
   // RANGE: the entries that share a key with [low, high). LIST: those whose value is in it. An empty `high` is
   // no end.
   [[nodiscard]] EntrySpan overlapping(std::string_view low, std::string_view high) const;
@@ -107,6 +109,7 @@ class EntryIndex {
 
  private:
   friend class EntrySpan::Iterator;
+  [[nodiscard]] std::size_t chunk_of(std::string_view key) const;
   [[nodiscard]] std::size_t slow_chunk_of(std::string_view key) const;
   [[nodiscard]] EntryPosition position_after(std::string_view key) const;  // first with low > key
   [[nodiscard]] EntryPosition position_from(std::string_view key) const;   // first with low >= key

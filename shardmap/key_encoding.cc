@@ -321,8 +321,8 @@ bool is_utf8(std::string_view text) {
       if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return false;
     }
     const auto second = static_cast<unsigned char>(text[at + 1]);
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
-        (first == 0xf4 && second > 0x8f)) {
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
       return false;
     }
     at += more + 1;

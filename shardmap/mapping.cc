@@ -55,9 +55,9 @@ std::optional<ShardletView> Mapping::find(std::string_view key) const {
 }
 
 std::optional<ShardletView> Mapping::find_in_bounds(std::string_view bound) const {
+  if (kind_ == MapKind::kList) return index_.exact(bound);
   const auto found = index_.floor(bound);
   if (!found) return std::nullopt;
-  if (kind_ == MapKind::kList) return found->low() == bound ? found : std::nullopt;
   // Where the next entry begins at this one's end, not being in it is being in the next.
   if (found->ends_at_next() || bound < found->high()) return found;
   return std::nullopt;

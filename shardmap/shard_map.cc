@@ -4,7 +4,6 @@
 #include <tuple>
 #include <unordered_map>
 
-
 namespace kintsugi::shardmap {
 
 std::string_view name_of(ShardState state) {

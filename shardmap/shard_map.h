@@ -79,6 +79,9 @@ class ShardMap {
   // Where home tables live: the first shard ever made, until it is set otherwise.
   [[nodiscard]] const Shard* home_shard() const { return shard(home_); }
 
+  // The number that the next shard will have.
+  [[nodiscard]] ShardId next_shard() const { return next_shard_; }
+
   [[nodiscard]] const Mapping* mapping(std::string_view name) const;
   [[nodiscard]] std::vector<const Mapping*> mappings() const;  // by name
   [[nodiscard]] std::optional<Shardlet> shardlet(std::string_view name) const;

@@ -1,0 +1,102 @@
+// The shard map at a million shardlets: lookups, memory, one edit. CONTRACT's numbers: a lookup at most 100 ns
+// (bigint) and 250 ns (text), at most 64 bytes an entry beyond the key, one edit within 5 ms.
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "shardmap/map_edit.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+constexpr std::int64_t kShardlets = 1000000;
+
+struct Million {
+  MapPtr map;
+  const Mapping* mapping = nullptr;
+  std::vector<std::string> keys;  // in random order
+  std::size_t key_bytes = 0;
+};
+
+std::string text_key(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  return "tenant-" + std::string(10 - digits.size(), '0') + digits;
+}
+
+Million make(MapKind kind, KeyType type) {
+  Million made;
+  ShardMapLoader loader("store", 1);
+  for (ShardId id = 1; id <= 16; ++id) {
+    if (!loader.add_shard({id, "s" + std::to_string(id), "host=x", "", ShardState::kOnline})) std::abort();
+  }
+  loader.set_home(1, 17);
+  if (!loader.add_mapping("m", kind, {type})) std::abort();
+  std::vector<std::string> lows;
+  for (std::int64_t i = 0; i <= kShardlets; ++i) {
+    const std::int64_t n = i * 37;
+    lows.push_back(*encode_key({type}, {type == KeyType::kText ? text_key(n) : std::to_string(n)}));
+  }
+  for (std::size_t i = 0; i < kShardlets; ++i) {
+    const std::string name = "m" + std::to_string(i);
+    const std::string_view high = kind == MapKind::kList ? std::string_view() : lows[i + 1];
+    if (!loader.add_entry({lows[i], high, name, static_cast<ShardId>(1 + i % 16), ShardletState::kOnline}))
+      std::abort();
+    made.key_bytes += lows[i].size();
+  }
+  made.map = *loader.finish();
+  made.mapping = made.map->mapping("m");
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1 << 16; ++i) made.keys.push_back(lows[random() % kShardlets]);
+  return made;
+}
+
+void lookup(benchmark::State& state, MapKind kind, KeyType type) {
+  const Million million = make(kind, type);
+  std::size_t i = 0;
+  for (auto _ : state) {
+    const auto found = million.mapping->find(million.keys[i++ & 0xffff]);
+    benchmark::DoNotOptimize(found->shard());
+  }
+  const double beyond = static_cast<double>(million.map->bytes() - million.key_bytes) / kShardlets;
+  state.counters["bytes_an_entry_beyond_the_key"] = beyond;
+}
+
+void one_edit(benchmark::State& state, MapKind kind, KeyType type) {
+  const Million million = make(kind, type);
+  std::mt19937_64 random(2);
+  for (auto _ : state) {
+    const std::string name = "m" + std::to_string(random() % kShardlets);
+    auto next = apply(*million.map, {edit::AlterShardlet{name, name + "x", "s3", ShardletState::kReadOnly}});
+    if (!next) state.SkipWithError(next.error().message.c_str());
+    benchmark::DoNotOptimize(next);
+  }
+}
+
+void split(benchmark::State& state) {
+  Million million = make(MapKind::kRange, KeyType::kBigint);
+  std::mt19937_64 random(3);
+  for (auto _ : state) {
+    const std::int64_t n = static_cast<std::int64_t>(random() % kShardlets);
+    auto left = creation_of(*million.map, "m" + std::to_string(n));
+    auto right = *left;
+    const std::string middle = std::to_string(n * 37 + 18);
+    left->high = right.low = {BoundColumn::value(middle)};
+    right.name += "r";
+    auto next = apply(*million.map, {edit::DropShardlet{left->name}, *left, right});
+    if (!next) state.SkipWithError(next.error().message.c_str());
+    benchmark::DoNotOptimize(next);
+  }
+}
+
+BENCHMARK_CAPTURE(lookup, range_bigint, MapKind::kRange, KeyType::kBigint);
+BENCHMARK_CAPTURE(lookup, range_text, MapKind::kRange, KeyType::kText);
+BENCHMARK_CAPTURE(lookup, list_bigint, MapKind::kList, KeyType::kBigint);
+BENCHMARK_CAPTURE(lookup, list_text, MapKind::kList, KeyType::kText);
+BENCHMARK_CAPTURE(one_edit, range_bigint, MapKind::kRange, KeyType::kBigint)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(one_edit, list_text, MapKind::kList, KeyType::kText)->Unit(benchmark::kMillisecond);
+BENCHMARK(split)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace kintsugi::shardmap
+
+BENCHMARK_MAIN();

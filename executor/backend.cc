@@ -8,7 +8,8 @@ namespace {
 constexpr std::uint64_t kMaxControlMessage = 64u << 20;
 
 Error to_error(const wire::ErrorReport& report) {
-  return Error{.sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
+  return Error{
+      .sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
 }
 
 }  // namespace
@@ -18,8 +19,8 @@ void Backend::note_parameter(std::string_view name, std::string_view value) {
   if (known == nullptr || *known != value) reported = reported->with(name, value);
 }
 
-io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::Waiter* waiter, Deadline deadline,
-                                         std::string* notifications) {
+io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::Waiter* waiter,
+                                         Deadline deadline, std::string* notifications) {
   Rows rows;
   std::optional<Error> error;
   const auto lost = [backend](std::string message) {
@@ -43,7 +44,8 @@ io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::
         auto row = wire::read_data_row(frame.body);
         if (!row) co_return lost(row.error().message);
         auto& copy = rows.emplace_back();
-        for (const auto& value : *row) copy.push_back(value ? std::optional<std::string>(*value) : std::nullopt);
+        for (const auto& value : *row)
+          copy.push_back(value ? std::optional<std::string>(*value) : std::nullopt);
       } else if (frame.type == wire::server::kError) {
         auto report = wire::read_error(frame.body);
         if (!report) co_return lost(report.error().message);

@@ -1,5 +1,5 @@
-// One connection to a shard, logged in, and what we know about its session there. Owned by a pool, or by the lease
-// that took it out; belongs to the thread of that pool.
+// One connection to a shard, logged in, and what we know about its session there. Owned by a pool, or by the
+// lease that took it out; belongs to the thread of that pool.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ struct Backend {
   PreparedOnBackend prepared;
   std::uint64_t unnamed_owner = 0;  // whose unnamed statement is here, 0: nobody's
 
-  bool broken = false;       // never goes back to the pool
+  bool broken = false;  // never goes back to the pool
   // Cancel requests that may still reach it; shared with those who send them.
   std::shared_ptr<int> cancels_under_way = std::make_shared<int>(0);
   std::uint64_t leases = 0;
@@ -44,10 +44,10 @@ struct Backend {
 // Rows of a small control query in text format.
 using Rows = std::vector<std::vector<std::optional<std::string>>>;
 
-// Sends a simple query of our own and waits for its end; for a backend that has nothing outstanding. Notices are
-// dropped, notifications are appended to `notifications` (raw frames) when given. An ErrorResponse is the error
-// returned, and the connection stays usable; anything else that goes wrong marks it broken.
-io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::Waiter* waiter, Deadline deadline,
-                                         std::string* notifications = nullptr);
+// Sends a simple query of our own and waits for its end; for a backend that has nothing outstanding. Notices
+// are dropped, notifications are appended to `notifications` (raw frames) when given. An ErrorResponse is the
+// error returned, and the connection stays usable; anything else that goes wrong marks it broken.
+io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::Waiter* waiter,
+                                         Deadline deadline, std::string* notifications = nullptr);
 
 }  // namespace kintsugi::executor

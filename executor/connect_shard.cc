@@ -21,7 +21,9 @@ class Login {
   io::Task<Status> start_tls();
   io::Task<Status> authenticate(wire::Authentication request);
   io::Task<Status> scram(std::string_view mechanisms);
-  io::Task<Status> send(std::string bytes) { return backend_.stream.write_all(std::move(bytes), waiter_, deadline_); }
+  io::Task<Status> send(std::string bytes) {
+    return backend_.stream.write_all(std::move(bytes), waiter_, deadline_);
+  }
   io::Task<Result<wire::Frame>> next();
   io::Task<Result<wire::Authentication>> next_authentication();
 
@@ -31,7 +33,6 @@ class Login {
   Deadline deadline_;
   std::size_t used_ = 0;  // of the backend's carry: the frame given out last
 };
-
 
 io::Task<Status> Login::start_tls() {
   std::string request;
@@ -95,7 +96,8 @@ io::Task<Status> Login::scram(std::string_view mechanisms) {
     KG_CO_TRY(binding, wire::tls_server_end_point(backend_.stream.peer_certificate_der()));
   }
   if (binding.empty() && login_.dsn.require_channel_binding) {
-    co_return fail(sqlstate::kConnectionFailure, "channel binding is required and the server does not offer it");
+    co_return fail(sqlstate::kConnectionFailure,
+                   "channel binding is required and the server does not offer it");
   }
   if (!plain && binding.empty()) {
     co_return fail(sqlstate::kConnectionFailure, "the server offers no SASL mechanism that is known here");
@@ -134,13 +136,14 @@ io::Task<Status> Login::scram(std::string_view mechanisms) {
 io::Task<Status> Login::authenticate(wire::Authentication request) {
   if (request.kind == wire::AuthKind::kOk) {
     if (login_.dsn.require_channel_binding) {
-      co_return fail(sqlstate::kConnectionFailure, "channel binding is required and the server asked for no password");
+      co_return fail(sqlstate::kConnectionFailure,
+                     "channel binding is required and the server asked for no password");
     }
     co_return Status{};
   }
   if (login_.password.empty()) {
-    co_return fail(sqlstate::kInvalidPassword, "the server asks for a password and none is known for role \"" +
-                                                   login_.role + "\"");
+    co_return fail(sqlstate::kInvalidPassword,
+                   "the server asks for a password and none is known for role \"" + login_.role + "\"");
   }
   if (request.kind == wire::AuthKind::kSasl) {
     auto exchange = scram(request.data);
@@ -148,21 +151,24 @@ io::Task<Status> Login::authenticate(wire::Authentication request) {
   }
   std::string answer;
   if (login_.dsn.require_channel_binding) {
-    co_return fail(sqlstate::kConnectionFailure, "channel binding is required and the server does not use SCRAM");
+    co_return fail(sqlstate::kConnectionFailure,
+                   "channel binding is required and the server does not use SCRAM");
   }
   if (request.kind == wire::AuthKind::kMd5) {
     wire::append_password(answer, wire::md5_response(login_.role, login_.password, request.data));
   } else if (request.kind == wire::AuthKind::kCleartext) {
     wire::append_password(answer, login_.password);
   } else {
-    co_return fail(sqlstate::kConnectionFailure, "the server asks for an authentication method that is not supported",
+    co_return fail(sqlstate::kConnectionFailure,
+                   "the server asks for an authentication method that is not supported",
                    "Use scram-sha-256, md5 or password in the shard's pg_hba.conf.");
   }
   auto sending = send(std::move(answer));
   KG_CO_CHECK(co_await std::move(sending));
   auto ok = next_authentication();
   KG_CO_TRY(auto done, co_await std::move(ok));
-  if (done.kind != wire::AuthKind::kOk) co_return fail(sqlstate::kProtocolViolation, "unexpected authentication message");
+  if (done.kind != wire::AuthKind::kOk)
+    co_return fail(sqlstate::kProtocolViolation, "unexpected authentication message");
   co_return Status{};
 }
 
@@ -213,7 +219,8 @@ io::Task<Status> Login::run(SettingsRef startup) {
   backend_.startup = std::move(startup);
   const std::string* standby = backend_.reported->find("in_hot_standby");
   if (login_.dsn.require_read_write && standby != nullptr && *standby == "on") {
-    co_return fail(sqlstate::kConnectionFailure, "the server is a standby and target_session_attrs asks for a primary");
+    co_return fail(sqlstate::kConnectionFailure,
+                   "the server is a standby and target_session_attrs asks for a primary");
   }
   co_return Status{};
 }
@@ -221,11 +228,12 @@ io::Task<Status> Login::run(SettingsRef startup) {
 // "57P03: starting up" and "53300: too many connections" pass as they are: the pool waits and tries again.
 Error unreachable(const ShardLogin& login, const io::HostPort& peer, Error why) {
   if (why.sqlstate == sqlstate::kCannotConnectNow || why.sqlstate == sqlstate::kTooManyConnections) return why;
-  return Error{.sqlstate = std::string(sqlstate::kShardUnreachable),
-               .message = "shard " + login.shard + " is unreachable: " + why.message,
-               .detail = "It was tried at " + peer.to_string() + "/" + login.dsn.dbname + " as role \"" + login.role +
-                         "\"" + (why.detail.empty() ? "." : ". " + why.detail),
-               .hint = why.hint.empty() ? "Is its PostgreSQL running, and is the shard's DSN right?" : why.hint};
+  return Error{
+      .sqlstate = std::string(sqlstate::kShardUnreachable),
+      .message = "shard " + login.shard + " is unreachable: " + why.message,
+      .detail = "It was tried at " + peer.to_string() + "/" + login.dsn.dbname + " as role \"" + login.role +
+                "\"" + (why.detail.empty() ? "." : ". " + why.detail),
+      .hint = why.hint.empty() ? "Is its PostgreSQL running, and is the shard's DSN right?" : why.hint};
 }
 
 }  // namespace
@@ -247,8 +255,9 @@ Result<std::shared_ptr<const ShardLogin>> ShardLogin::make(std::string shard, co
   return std::shared_ptr<const ShardLogin>(made);
 }
 
-io::Task<Result<std::unique_ptr<Backend>>> connect_shard(std::shared_ptr<const ShardLogin> login, SettingsRef startup,
-                                                         io::Waiter* waiter, Deadline deadline) {
+io::Task<Result<std::unique_ptr<Backend>>> connect_shard(std::shared_ptr<const ShardLogin> login,
+                                                         SettingsRef startup, io::Waiter* waiter,
+                                                         Deadline deadline) {
   Error last;
   for (const io::HostPort& peer : login->dsn.hosts) {
     auto backend = std::make_unique<Backend>();
@@ -268,8 +277,8 @@ io::Task<Result<std::unique_ptr<Backend>>> connect_shard(std::shared_ptr<const S
   co_return fail(std::move(last));
 }
 
-io::Task<Status> cancel_on_shard(std::shared_ptr<const ShardLogin> login, io::HostPort peer, wire::BackendKey key,
-                                 io::Waiter* waiter, Deadline deadline) {
+io::Task<Status> cancel_on_shard(std::shared_ptr<const ShardLogin> login, io::HostPort peer,
+                                 wire::BackendKey key, io::Waiter* waiter, Deadline deadline) {
   io::Stream stream;
   auto connecting = io::connect(&stream, peer, waiter, deadline);
   KG_CO_CHECK(co_await std::move(connecting));
@@ -282,8 +291,8 @@ io::Task<Status> cancel_on_shard(std::shared_ptr<const ShardLogin> login, io::Ho
     auto reading = stream.read_some(&answer, waiter, deadline);
     KG_CO_CHECK(co_await std::move(reading));
     if (answer != "S") co_return fail(sqlstate::kConnectionFailure, "the server does not offer TLS");
-    auto handshake = stream.connect_tls(login->tls, peer.host, login->dsn.ssl_mode == SslMode::kVerifyFull, waiter,
-                                        deadline);
+    auto handshake = stream.connect_tls(login->tls, peer.host, login->dsn.ssl_mode == SslMode::kVerifyFull,
+                                        waiter, deadline);
     KG_CO_CHECK(co_await std::move(handshake));
   }
   std::string message;

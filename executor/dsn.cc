@@ -10,12 +10,23 @@
 namespace kintsugi::executor {
 namespace {
 
-// Taken by libpq and without a meaning here: each is a matter of libpq itself, or what it asks for is so anyway.
-constexpr std::array kIgnored = {"application_name",    "fallback_application_name", "client_encoding",
-                                 "connect_timeout",     "keepalives",                "keepalives_idle",
-                                 "keepalives_interval", "keepalives_count",          "tcp_user_timeout",
-                                 "sslcompression",      "sslsni",                    "gssencmode",
-                                 "replication",         "ssl_min_protocol_version",  "ssl_max_protocol_version"};
+// Taken by libpq and without a meaning here: each is a matter of libpq itself, or what it asks for is so
+// anyway.
+constexpr std::array kIgnored = {"application_name",
+                                 "fallback_application_name",
+                                 "client_encoding",
+                                 "connect_timeout",
+                                 "keepalives",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "keepalives_count",
+                                 "tcp_user_timeout",
+                                 "sslcompression",
+                                 "sslsni",
+                                 "gssencmode",
+                                 "replication",
+                                 "ssl_min_protocol_version",
+                                 "ssl_max_protocol_version"};
 
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;
@@ -48,8 +59,9 @@ Result<std::vector<io::HostPort>> combine(const Hosts& given) {
   const std::vector<std::string> names = split_list(given.host.empty() ? given.hostaddr : given.host);
   const std::vector<std::string> ports = split_list(given.port);
   if (ports.size() != 1 && ports.size() != names.size()) {
-    return fail(sqlstate::kInvalidParameter, "the DSN names " + std::to_string(names.size()) + " hosts but " +
-                                                 std::to_string(ports.size()) + " ports",
+    return fail(sqlstate::kInvalidParameter,
+                "the DSN names " + std::to_string(names.size()) + " hosts but " + std::to_string(ports.size()) +
+                    " ports",
                 "Give one port for all hosts, or one a host.");
   }
   std::vector<io::HostPort> hosts;
@@ -68,17 +80,28 @@ Result<std::vector<io::HostPort>> combine(const Hosts& given) {
 }
 
 Status take(Dsn& dsn, Hosts& hosts, std::string_view keyword, std::string value) {
-  if (keyword == "host") hosts.host = std::move(value);
-  else if (keyword == "hostaddr") hosts.hostaddr = std::move(value);
-  else if (keyword == "port") hosts.port = std::move(value);
-  else if (keyword == "dbname") dsn.dbname = std::move(value);
-  else if (keyword == "user") dsn.user = std::move(value);
-  else if (keyword == "password") dsn.password = std::move(value);
-  else if (keyword == "sslrootcert") dsn.ssl_root_cert = value == "system" ? "" : std::move(value);
-  else if (keyword == "sslcert") dsn.ssl_cert = std::move(value);
-  else if (keyword == "sslkey") dsn.ssl_key = std::move(value);
-  else if (keyword == "options") dsn.options = std::move(value);
-  else if (keyword == "channel_binding") dsn.require_channel_binding = value == "require";
+  if (keyword == "host")
+    hosts.host = std::move(value);
+  else if (keyword == "hostaddr")
+    hosts.hostaddr = std::move(value);
+  else if (keyword == "port")
+    hosts.port = std::move(value);
+  else if (keyword == "dbname")
+    dsn.dbname = std::move(value);
+  else if (keyword == "user")
+    dsn.user = std::move(value);
+  else if (keyword == "password")
+    dsn.password = std::move(value);
+  else if (keyword == "sslrootcert")
+    dsn.ssl_root_cert = value == "system" ? "" : std::move(value);
+  else if (keyword == "sslcert")
+    dsn.ssl_cert = std::move(value);
+  else if (keyword == "sslkey")
+    dsn.ssl_key = std::move(value);
+  else if (keyword == "options")
+    dsn.options = std::move(value);
+  else if (keyword == "channel_binding")
+    dsn.require_channel_binding = value == "require";
   else if (keyword == "sslmode") {
     KG_TRY(dsn.ssl_mode, parse_ssl_mode(value));
   } else if (keyword == "target_session_attrs") {
@@ -107,8 +130,9 @@ Result<Dsn> Dsn::parse(std::string_view text) {
     while (!why.empty() && why.back() == '\n') why.pop_back();
     // libpq quotes the offending piece, and that may be half a password.
     if (const std::size_t quote = why.find('"'); quote != std::string::npos) why = why.substr(0, quote) + "...";
-    return fail(sqlstate::kInvalidParameter, "the DSN cannot be read: " + why,
-                "Write it as PostgreSQL does: 'host=... port=5432 dbname=... user=...' or postgresql://user@host/db.");
+    return fail(
+        sqlstate::kInvalidParameter, "the DSN cannot be read: " + why,
+        "Write it as PostgreSQL does: 'host=... port=5432 dbname=... user=...' or postgresql://user@host/db.");
   }
   Dsn dsn;
   Hosts hosts;
@@ -123,7 +147,8 @@ Result<Dsn> Dsn::parse(std::string_view text) {
   if (dsn.ssl_mode == SslMode::kVerifyFull || dsn.ssl_mode == SslMode::kVerifyCa) {
     for (const io::HostPort& at : dsn.hosts) {
       if (at.host.starts_with('/')) {
-        return fail(sqlstate::kInvalidParameter, "sslmode verify-ca and verify-full cannot be used on a unix socket");
+        return fail(sqlstate::kInvalidParameter,
+                    "sslmode verify-ca and verify-full cannot be used on a unix socket");
       }
     }
   }

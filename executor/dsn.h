@@ -19,7 +19,7 @@ struct Dsn {
   std::string password;  // empty: the client's own
   SslMode ssl_mode = SslMode::kPrefer;
   std::string ssl_root_cert, ssl_cert, ssl_key;
-  std::string options;              // "-c name=value ..." for every connection
+  std::string options;  // "-c name=value ..." for every connection
   bool require_channel_binding = false;
   bool require_read_write = false;  // target_session_attrs read-write or primary
 

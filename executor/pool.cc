@@ -94,8 +94,10 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
   slots_->waiting.fetch_add(1);
   owner_.help(slots_, &owner_, false);
   ThreadPools* self = &owner_;
-  const bool poor = owner_.owned(slots_.get()) * owner_.directory().threads() < static_cast<std::size_t>(slots_->limit());
-  owner_.directory().tell_others(self, [slots = slots_, self, poor](ThreadPools& other) { other.help(slots, self, poor); });
+  const bool poor =
+      owner_.owned(slots_.get()) * owner_.directory().threads() < static_cast<std::size_t>(slots_->limit());
+  owner_.directory().tell_others(
+      self, [slots = slots_, self, poor](ThreadPools& other) { other.help(slots, self, poor); });
 
   while (ticket.backend == nullptr && !ticket.may_connect) {
     const bool in_time = co_await waiter->wait(deadline);
@@ -104,8 +106,8 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
     if (!in_time || !wanted_still) {
       leave(ticket);
       if (!wanted_still) co_return fail(std::move(wanted_still).error());
-      co_return fail(waited_too_long(
-          *slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
+      co_return fail(
+          waited_too_long(*slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
     }
   }
   slots_->waiting.fetch_sub(1);
@@ -134,7 +136,8 @@ io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline
       co_return lease(std::move(*made));
     }
     Error error = std::move(made).error();
-    const bool may_pass = error.sqlstate == sqlstate::kCannotConnectNow || error.sqlstate == sqlstate::kTooManyConnections;
+    const bool may_pass =
+        error.sqlstate == sqlstate::kCannotConnectNow || error.sqlstate == sqlstate::kTooManyConnections;
     Status wanted_still = still_wanted();
     if (may_pass && wanted_still && !deadline.passed()) {
       // The server is starting up, or has no connection free: nothing has run, so waiting is safe.
@@ -157,8 +160,9 @@ io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline
 }
 
 void BackendPool::take_back(std::unique_ptr<Backend> backend) {
-  const bool clean = !backend->broken && backend->status == wire::TransactionStatus::kIdle && backend->out.empty() &&
-                     backend->carry.empty() && *backend->cancels_under_way == 0 && !owner_.shutting_down_;
+  const bool clean = !backend->broken && backend->status == wire::TransactionStatus::kIdle &&
+                     backend->out.empty() && backend->carry.empty() && *backend->cancels_under_way == 0 &&
+                     !owner_.shutting_down_;
   if (!clean) {
     close(std::move(backend));
     return;
@@ -298,7 +302,8 @@ std::size_t ThreadPools::owned(const PoolSlots* slots) const {
 }
 
 void ThreadPools::help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember) {
-  for (auto at = pools_.lower_bound({slots.get(), nullptr}); at != pools_.end() && at->first.first == slots.get(); ++at) {
+  for (auto at = pools_.lower_bound({slots.get(), nullptr});
+       at != pools_.end() && at->first.first == slots.get(); ++at) {
     BackendPool& pool = *at->second;
     if (pool.idle_.empty() || !pool.waiting_.empty()) continue;
     std::unique_ptr<Backend> backend = pool.take_idle(nullptr);
@@ -325,7 +330,8 @@ bool ThreadPools::pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend)
   return true;
 }
 
-void ThreadPools::hand_over(ThreadPools* to, const std::shared_ptr<PoolSlots>& slots, std::unique_ptr<Backend> backend) {
+void ThreadPools::hand_over(ThreadPools* to, const std::shared_ptr<PoolSlots>& slots,
+                            std::unique_ptr<Backend> backend) {
   backend->stream.detach();
   backend->stream.set_target(nullptr);
   // std::function wants something that can be copied.

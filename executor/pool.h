@@ -1,7 +1,7 @@
 // Connections to one shard as one role, kept by each thread for itself under one limit for the whole process.
 //
-// A thread takes from its own idle connections first, then opens one while the limit allows, then waits its turn.
-// A thread that must wait tells the others; one with an idle connection hands it over, socket and all.
+// A thread takes from its own idle connections first, then opens one while the limit allows, then waits its
+// turn. A thread that must wait tells the others; one with an idle connection hands it over, socket and all.
 #pragma once
 
 #include <deque>
@@ -37,12 +37,13 @@ class PoolSlots {
   std::atomic<int> open_{0};
 };
 
-// A connection taken out of its pool. Going out of scope gives it back; one that is broken, inside a transaction or
-// still has something outstanding is closed instead.
+// A connection taken out of its pool. Going out of scope gives it back; one that is broken, inside a
+// transaction or still has something outstanding is closed instead.
 class BackendLease {
  public:
   BackendLease() = default;
-  BackendLease(BackendPool* pool, std::unique_ptr<Backend> backend) : pool_(pool), backend_(std::move(backend)) {}
+  BackendLease(BackendPool* pool, std::unique_ptr<Backend> backend)
+      : pool_(pool), backend_(std::move(backend)) {}
   BackendLease(BackendLease&& other) noexcept = default;
   BackendLease& operator=(BackendLease&& other) noexcept {
     if (this != &other) {
@@ -65,8 +66,8 @@ class BackendLease {
   std::unique_ptr<Backend> backend_;
 };
 
-// One thread's pool for a shard, a role and a set of startup options (a RESET must lead back to what the client's
-// own startup packet said, so connections with different ones do not mix).
+// One thread's pool for a shard, a role and a set of startup options (a RESET must lead back to what the
+// client's own startup packet said, so connections with different ones do not mix).
 class BackendPool final : public io::EventTarget {
  public:
   BackendPool(ThreadPools& owner, std::shared_ptr<PoolSlots> slots, SettingsRef startup);
@@ -105,7 +106,8 @@ class BackendPool final : public io::EventTarget {
   void slot_freed();
   bool serve_slot();
   void sweep(Deadline::Clock::time_point oldest);
-  io::Task<Result<BackendLease>> connect(io::Waiter* waiter, Deadline deadline, std::function<Status()> still_wanted);
+  io::Task<Result<BackendLease>> connect(io::Waiter* waiter, Deadline deadline,
+                                         std::function<Status()> still_wanted);
   BackendLease lease(std::unique_ptr<Backend> backend);
   void leave(Ticket& ticket);
 
@@ -146,7 +148,8 @@ class ThreadPools {
 
   BackendPool& pool_for(const std::shared_ptr<const ShardLogin>& login, const SettingsRef& startup);
 
-  // Another thread's client waits for this shard and role: hand over or close an idle connection, or remember it.
+  // Another thread's client waits for this shard and role: hand over or close an idle connection, or remember
+  // it.
   void help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember);
   void slot_freed(const PoolSlots* slots);
 

@@ -57,6 +57,14 @@ PreparedRef intern_prepared(std::string_view text, std::string_view type_oids, s
   return result;
 }
 
+PreparedRef find_prepared(std::string_view text, std::string_view type_oids, std::string_view search_path) {
+  const std::string key = registry_key(text, type_oids, search_path);
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto at = r.known.find(key);
+  return at == r.known.end() ? nullptr : at->second.lock();
+}
+
 Shape shape_of_row_description(std::string_view body) {
   // Names, types and modifiers as the client was told; not the format, which each Bind chooses.
   auto columns = wire::read_row_description(body);

@@ -2,6 +2,7 @@
 // shards; a connection is given the statement when a client first needs it there.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -12,18 +13,23 @@
 namespace kintsugi::executor {
 
 // What a Parse asked for, immutable and shared by all threads. Two texts that are equal but were prepared under
-// different search paths are two statements: PostgreSQL would otherwise have to analyse one of them again and again,
-// and refuse it when its columns differ.
+// different search paths are two statements: PostgreSQL would otherwise have to analyse one of them again and
+// again, and refuse it when its columns differ. What is known of it is known to all: the generation of the
+// schema under which a shard last accepted it, and the shape of its result then.
 struct PreparedStatement {
   std::uint64_t id = 0;
   std::string server_name;  // "kg_<id>"
   std::string text;
   std::string type_oids;  // raw, 4 bytes each
   std::string search_path;
+  mutable std::atomic<std::uint64_t> accepted_generation{0};  // 0: never
+  mutable std::atomic<std::uint64_t> accepted_shape{0};
 };
 using PreparedRef = std::shared_ptr<const PreparedStatement>;
 
 PreparedRef intern_prepared(std::string_view text, std::string_view type_oids, std::string_view search_path);
+// Null when nobody has it.
+PreparedRef find_prepared(std::string_view text, std::string_view type_oids, std::string_view search_path);
 
 // The shape of a statement's result: a hash of its RowDescription's names and types. 0: not known yet.
 using Shape = std::uint64_t;

@@ -72,8 +72,9 @@ Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
       continue;
     }
     if (size > max_message_) {
-      return fail(sqlstate::kProgramLimitExceeded, "shard " + backend_->shard + " sent a message of " +
-                                                       std::to_string(size) + " bytes that has to be read whole",
+      return fail(sqlstate::kProgramLimitExceeded,
+                  "shard " + backend_->shard + " sent a message of " + std::to_string(size) +
+                      " bytes that has to be read whole",
                   "Raise limits.max_message.");
     }
     if (rest.size() < size) break;
@@ -150,7 +151,12 @@ void Relay::on_description(const Frame& frame, Outbox& client) {
   const Expected& head = expected_.front();
   if (head.handle != nullptr) {
     const Shape shape = frame.type == server::kNoData ? kNoRows : shape_of_row_description(frame.body);
-    if (auto* entry = backend_->prepared.find(head.handle->statement->id)) entry->shape = shape;
+    const PreparedStatement& statement = *head.handle->statement;
+    if (auto* entry = backend_->prepared.find(statement.id)) {
+      entry->shape = shape;
+      statement.accepted_shape = shape;
+      statement.accepted_generation = entry->generation;
+    }
     // What the client is told counts; what only the router learns is noted while nothing is known.
     if (head.handle->shape == 0 || head.from == Expected::kShard) head.handle->shape = shape;
   }
@@ -183,7 +189,8 @@ Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
 Status Relay::on_ready(const Frame& frame, Outbox& client) {
   KG_TRY(backend_->status, wire::read_ready_for_query(frame.body));
   copy_in_ = false;
-  if (expected_.empty() || (expected_.front().kind != Expected::kQuery && expected_.front().kind != Expected::kSync)) {
+  if (expected_.empty() ||
+      (expected_.front().kind != Expected::kQuery && expected_.front().kind != Expected::kSync)) {
     return fail(sqlstate::kProtocolViolation, "shard " + backend_->shard + " was ready out of turn");
   }
   forward(frame, client);
@@ -192,10 +199,12 @@ Status Relay::on_ready(const Frame& frame, Outbox& client) {
 }
 
 void Relay::drop_failed(const Expected& expected) {
-  // A statement whose Parse was never answered is not prepared there, and a client's own Parse has made no name.
+  // A statement whose Parse was never answered is not prepared there, and a client's own Parse has made no
+  // name.
   if (expected.kind != Expected::kParse || expected.handle == nullptr) return;
   if (expected.from != Expected::kHidden) expected.handle->failed = true;
-  if (auto* entry = backend_->prepared.find(expected.handle->statement->id); entry != nullptr && !entry->confirmed) {
+  if (auto* entry = backend_->prepared.find(expected.handle->statement->id);
+      entry != nullptr && !entry->confirmed) {
     backend_->prepared.erase(expected.handle->statement->id);
   }
 }
@@ -205,7 +214,8 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   copy_in_ = false;
   if (is_stale_plan(report)) bump_schema_generation();
   if (report.severity == "FATAL" || report.severity == "PANIC") {
-    last_words_ = Error{.sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
+    last_words_ = Error{
+        .sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
     backend_->broken = true;
     return {};
   }
@@ -225,7 +235,8 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   if (expected_.empty()) {
     skipping_ = true;
   } else if (expected_.front().from == Expected::kHidden) {
-    // The router's own preparation for a simple query has failed: the client gets this end instead of the query's.
+    // The router's own preparation for a simple query has failed: the client gets this end instead of the
+    // query's.
     expected_.front().from = Expected::kShard;
     events_.preparation_failed = true;
   }

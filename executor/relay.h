@@ -1,8 +1,9 @@
-// The way back: what a shard answers, on to the client, as bytes. The relay knows which answers are outstanding, so
-// that it can swallow those to questions the router asked itself, put in those that it answers for the shard, and
-// tell when everything is done. It holds no connection and no buffer: chunks in, pieces out.
+// The way back: what a shard answers, on to the client, as bytes. The relay knows which answers are
+// outstanding, so that it can swallow those to questions the router asked itself, put in those that it answers
+// for the shard, and tell when everything is done. It holds no connection and no buffer: chunks in, pieces out.
 //
-// Only the headers of rows and COPY data are looked at; a message that is longer than the chunk passes in pieces.
+// Only the headers of rows and COPY data are looked at; a message that is longer than the chunk passes in
+// pieces.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ namespace kintsugi::executor {
 struct Expected {
   enum Kind : std::uint8_t { kQuery, kParse, kBind, kDescribe, kExecute, kClose, kSync };
   enum From : std::uint8_t {
-    kShard,    // the shard's answer goes to the client
-    kHidden,   // the shard's answer is for the router
-    kRouter,   // the router answers in the shard's place, when its turn has come
-    kPoison,   // the shard will refuse it: the client gets `answer` as the error instead
+    kShard,   // the shard's answer goes to the client
+    kHidden,  // the shard's answer is for the router
+    kRouter,  // the router answers in the shard's place, when its turn has come
+    kPoison,  // the shard will refuse it: the client gets `answer` as the error instead
   };
   Kind kind = kQuery;
   From from = kShard;
@@ -31,9 +32,9 @@ struct Expected {
 // What came to pass while chunks went by, since it was last asked.
 struct RelayEvents {
   bool ddl = false;
-  bool discard_all = false;     // DISCARD ALL has run: nothing is prepared any more, no setting set
+  bool discard_all = false;  // DISCARD ALL has run: nothing is prepared any more, no setting set
   bool deallocate_all = false;
-  int deallocates = 0;             // DEALLOCATE name, this many times
+  int deallocates = 0;              // DEALLOCATE name, this many times
   bool preparation_failed = false;  // a hidden Parse before a simple query: the query is not to be sent
 };
 
@@ -61,7 +62,8 @@ class Relay {
   [[nodiscard]] bool in_copy() const { return copy_in_; }
   // Whether the shard will come to an end by itself: a query or a Sync is the last that was sent.
   [[nodiscard]] bool will_end() const {
-    return expected_.empty() || expected_.back().kind == Expected::kQuery || expected_.back().kind == Expected::kSync;
+    return expected_.empty() || expected_.back().kind == Expected::kQuery ||
+           expected_.back().kind == Expected::kSync;
   }
   RelayEvents take_events() { return std::exchange(events_, {}); }
   // What the shard said when it ended the connection.
@@ -83,7 +85,8 @@ class Relay {
   void drop_failed(const Expected& expected);
 
   [[nodiscard]] bool head_hidden() const {
-    return !expected_.empty() && (expected_.front().from == Expected::kHidden || expected_.front().from == Expected::kPoison);
+    return !expected_.empty() &&
+           (expected_.front().from == Expected::kHidden || expected_.front().from == Expected::kPoison);
   }
 
   std::uint64_t max_message_;

@@ -1,6 +1,6 @@
-// What a PostgreSQL session holds besides its transaction, read back from PostgreSQL itself: it knows exactly which
-// settings are set and what keeps a client tied to this connection, whatever statement, function or rollback made it
-// so. Here is the SQL that asks, and the SQL that makes one session like another.
+// What a PostgreSQL session holds besides its transaction, read back from PostgreSQL itself: it knows exactly
+// which settings are set and what keeps a client tied to this connection, whatever statement, function or
+// rollback made it so. Here is the SQL that asks, and the SQL that makes one session like another.
 #pragma once
 
 #include <string>

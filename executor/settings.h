@@ -1,5 +1,5 @@
-// Session settings (and reported parameters) as values: a sorted list of names with their values, interned, so that
-// "does this connection have what this client wants" is one comparison of pointers. Any thread.
+// Session settings (and reported parameters) as values: a sorted list of names with their values, interned, so
+// that "does this connection have what this client wants" is one comparison of pointers. Any thread.
 #pragma once
 
 #include <memory>

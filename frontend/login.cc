@@ -62,8 +62,9 @@ io::Task<Result<std::string>> Login::next_password() {
     KG_CO_TRY(auto frame, wire::peek_frame(input_, kMaxPassword));
     if (frame) {
       if (frame->type != wire::client::kPassword) {
-        co_return fail(sqlstate::kProtocolViolation, std::string("expected password response, got message type ") +
-                                                         std::to_string(static_cast<unsigned char>(frame->type)));
+        co_return fail(sqlstate::kProtocolViolation,
+                       std::string("expected password response, got message type ") +
+                           std::to_string(static_cast<unsigned char>(frame->type)));
       }
       std::string body(frame->body);
       input_.erase(0, frame->size());
@@ -82,8 +83,9 @@ io::Task<Status> Login::start_tls() {
   }
   if (!input_.empty()) {
     // Bytes before the handshake could be somebody else's, passed off as encrypted ones.
-    co_return fail(sqlstate::kProtocolViolation, "received unencrypted data after SSL request",
-                   "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.");
+    co_return fail(
+        sqlstate::kProtocolViolation, "received unencrypted data after SSL request",
+        "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.");
   }
   auto sending = send("S");
   KG_CO_CHECK(co_await std::move(sending));
@@ -149,7 +151,8 @@ io::Task<Status> Login::scram(wire::ScramVerifier verifier) {
   wire::BodyReader reader(initial);
   const std::string_view mechanism = reader.cstring();
   const std::int32_t size = reader.i32();
-  const std::string_view client_first = size < 0 ? std::string_view{} : reader.bytes(static_cast<std::size_t>(size));
+  const std::string_view client_first =
+      size < 0 ? std::string_view{} : reader.bytes(static_cast<std::size_t>(size));
   if (!reader.done()) co_return fail(sqlstate::kProtocolViolation, "malformed SASLInitialResponse message");
 
   wire::ScramServer server(std::move(verifier), binding);

@@ -52,7 +52,8 @@ Result<std::unique_ptr<Server>> Server::start(const Config& config) {
     }
     for (const UserConfig& user : config.users) {
       if (user.password.empty() && user.scram.empty()) {
-        return fail(sqlstate::kInvalidParameter, "user \"" + user.name + "\" has no password and server.listen is not on loopback",
+        return fail(sqlstate::kInvalidParameter,
+                    "user \"" + user.name + "\" has no password and server.listen is not on loopback",
                     "Give the user a password or a scram verifier, or listen on 127.0.0.1.");
       }
     }

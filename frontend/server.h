@@ -1,5 +1,5 @@
-// The PostgreSQL side of a router: everything that listens for clients. Started and stopped by one thread; runs on
-// its own.
+// The PostgreSQL side of a router: everything that listens for clients. Started and stopped by one thread; runs
+// on its own.
 #pragma once
 
 #include <chrono>
@@ -24,11 +24,12 @@ class Server {
   // "127.0.0.1:6432": with the real port when port 0 was asked for.
   [[nodiscard]] std::string address() const { return address_; }
 
-  // The certificate and key again, for connections from now on. The old ones stay when the new ones cannot be used.
+  // The certificate and key again, for connections from now on. The old ones stay when the new ones cannot be
+  // used.
   void reload_tls();
 
-  // No new clients; idle ones are sent away; running statements and open transactions may end within `patience`;
-  // then the rest is cut. Blocks until everything is closed.
+  // No new clients; idle ones are sent away; running statements and open transactions may end within
+  // `patience`; then the rest is cut. Blocks until everything is closed.
   void shutdown(std::chrono::milliseconds patience);
 
  private:

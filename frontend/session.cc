@@ -186,8 +186,9 @@ void Session::check_shutdown() {
 
 void Session::end_with(std::string_view state, std::string message, std::string hint) {
   if (ended_) return;
-  wire::append_error(to_client_.compose(), "FATAL",
-                     Error{.sqlstate = std::string(state), .message = std::move(message), .hint = std::move(hint)});
+  wire::append_error(
+      to_client_.compose(), "FATAL",
+      Error{.sqlstate = std::string(state), .message = std::move(message), .hint = std::move(hint)});
   ended_ = true;
 }
 
@@ -271,9 +272,9 @@ std::size_t Session::feed(std::string_view bytes) {
     const char type = (*head)->type;
     const std::size_t size = (*head)->frame_size();
     if (!wire::client::is_known(type) || type == wire::client::kPassword) {
-      protocol_violation({.sqlstate = std::string(sqlstate::kProtocolViolation),
-                          .message = "invalid frontend message type " +
-                                     std::to_string(static_cast<unsigned char>(type))});
+      protocol_violation(
+          {.sqlstate = std::string(sqlstate::kProtocolViolation),
+           .message = "invalid frontend message type " + std::to_string(static_cast<unsigned char>(type))});
       break;
     }
     if (type == wire::client::kCopyData) {
@@ -301,8 +302,8 @@ std::size_t Session::feed(std::string_view bytes) {
 }
 
 void Session::stream_copy_data(std::string_view piece) {
-  // PostgreSQL ignores COPY data when it is not in a COPY (any more), and so does the session when there is nobody
-  // to send it to.
+  // PostgreSQL ignores COPY data when it is not in a COPY (any more), and so does the session when there is
+  // nobody to send it to.
   if (!copy_dropped_ && lease_) lease_->out.pass(piece);
 }
 
@@ -392,10 +393,12 @@ void Session::backend_lost(const std::string& how) {
                   .detail = relay_.idle() ? "" : "The statement may or may not have been executed.",
                   .hint = relay_.idle() ? "" : "Look before you repeat it."};
   }
-  log::warning("lost a connection to a shard",
-               {{"shard", lease_->shard}, {"user", user_.user}, {"sqlstate", error.sqlstate}, {"error", error.message}});
+  log::warning(
+      "lost a connection to a shard",
+      {{"shard", lease_->shard}, {"user", user_.user}, {"sqlstate", error.sqlstate}, {"error", error.message}});
   if (held_something) {
-    // The client's transaction, or what tied it to this connection, is gone: it must not go on as if it were there.
+    // The client's transaction, or what tied it to this connection, is gone: it must not go on as if it were
+    // there.
     executor::Outbox nowhere;
     (void)relay_.abandon(error, nowhere);
     if (!ended_) wire::append_error(to_client_.compose(), "FATAL", error);

@@ -1,6 +1,6 @@
-// One client's story, told top to bottom by one coroutine: it logs in; its messages go to a shard and the shard's
-// answers come back; it leaves. The session borrows a connection from the pool for as long as its transaction lasts,
-// or for as long as PostgreSQL keeps something for it there.
+// One client's story, told top to bottom by one coroutine: it logs in; its messages go to a shard and the
+// shard's answers come back; it leaves. The session borrows a connection from the pool for as long as its
+// transaction lasts, or for as long as PostgreSQL keeps something for it there.
 //
 // Belongs to its worker's thread. Holds no buffer while it is idle.
 #pragma once
@@ -81,6 +81,7 @@ class Session {
   bool on_terminate();
   bool on_function_call();
   bool pass_if_leased(const wire::Frame& frame);
+  bool adopt_known(const wire::ParseMessage& message);
   void parse_named(const wire::ParseMessage& message, std::uint32_t effects);
   void parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& message, std::uint32_t effects);
   executor::ClientStatementRef find_statement(std::string_view name);
@@ -138,7 +139,7 @@ class Session {
   bool ended_ = false;
   bool canceled_ = false;
   bool uses_sequence_state_ = false;  // currval, lastval: keeps its connection
-  bool preparation_failed_ = false;  // a hidden Parse before a query was refused, and the client knows
+  bool preparation_failed_ = false;   // a hidden Parse before a query was refused, and the client knows
   Deadline::Clock::time_point quiet_since_;
 };
 

@@ -33,8 +33,9 @@ io::Task<> Session::obtain_backend() {
   for (int attempt = 1;; ++attempt) {
     if (!lease_) {
       client_.want(!client_eof_, false);
-      auto acquiring = pool_->acquire(settings_, &waiter_, Deadline::in_or_never(worker_.pools().config().wait_timeout),
-                                      [this] { return still_wanted(); });
+      auto acquiring =
+          pool_->acquire(settings_, &waiter_, Deadline::in_or_never(worker_.pools().config().wait_timeout),
+                         [this] { return still_wanted(); });
       auto acquired = co_await std::move(acquiring);
       if (!acquired) {
         backend_error_ = std::move(acquired).error();
@@ -95,7 +96,8 @@ void Session::tell_parameters() {
 
 Status Session::still_wanted() {
   if (canceled_) return fail(sqlstate::kQueryCanceled, "canceling statement due to user request");
-  if (worker_.ending()) return fail(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
+  if (worker_.ending())
+    return fail(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
   if (client_.readable()) {
     char byte = 0;
     const ssize_t got = recv(client_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -144,8 +146,8 @@ io::Task<> Session::look_at_session_state() {
       backend_lost(rows.error().message);
       co_return;
     }
-    // The client's own settings can make even this fail (a statement_timeout of 1 ms). Then it keeps the connection,
-    // which is always right, and the next occasion is another try.
+    // The client's own settings can make even this fail (a statement_timeout of 1 ms). Then it keeps the
+    // connection, which is always right, and the next occasion is another try.
     log::debug("a session's state could not be read", {{"user", user_.user}, {"error", rows.error().message}});
     pins_ |= executor::kPinUnknown;
     effects_ = 0;
@@ -154,7 +156,8 @@ io::Task<> Session::look_at_session_state() {
   executor::SessionState state = executor::read_session_state(*rows);
   lease_->applied = state.settings;
   settings_ = state.settings;
-  // RESET leads back to what the startup packet said, and application_name is the one thing of it that is set here.
+  // RESET leads back to what the startup packet said, and application_name is the one thing of it that is set
+  // here.
   if (user_.has_application_name && settings_->find("application_name") == nullptr) {
     settings_ = settings_->with("application_name", user_.application_name);
   }

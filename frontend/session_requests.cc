@@ -1,5 +1,5 @@
-// What each message of a client does. Every handler either consumes its message or leaves everything as it was and
-// says what it waits for; then the same message comes again.
+// What each message of a client does. Every handler either consumes its message or leaves everything as it was
+// and says what it waits for; then the same message comes again.
 #include <algorithm>
 
 #include "frontend/session.h"
@@ -186,6 +186,7 @@ bool Session::on_parse(const wire::Frame& frame) {
     protocol_violation(message.error());
     return true;
   }
+  if (!lease_ && adopt_known(*message)) return true;
   switch (ensure_backend()) {
     case Ready::kBlocked: return false;
     case Ready::kRejected: reject_extended(*std::exchange(backend_error_, std::nullopt)); return true;
@@ -196,7 +197,8 @@ bool Session::on_parse(const wire::Frame& frame) {
     if (!prepare_named(effects, false)) return false;
     note_custom_settings(effects);
     std::string bytes;
-    wire::append_parse(bytes, message->statement, with_server_names(message->text, effects), message->type_oids);
+    wire::append_parse(bytes, message->statement, with_server_names(message->text, effects),
+                       message->type_oids);
     const wire::Frame edited{frame.type, std::string_view(bytes).substr(wire::kHeaderBytes)};
     parse_unnamed(edited, *wire::read_parse(edited.body), effects.flags);
     lease_->out.compose();  // the edited bytes are ours and end here
@@ -211,7 +213,28 @@ bool Session::on_parse(const wire::Frame& frame) {
   return true;
 }
 
-void Session::parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& message, std::uint32_t effects) {
+// Outside a transaction, a statement that a shard has accepted and no DDL has touched since needs no connection
+// to be accepted again. Besides the time: a client whose thread waits for this answer may be what holds the
+// connections.
+bool Session::adopt_known(const wire::ParseMessage& message) {
+  if (message.statement.empty() || find_statement(message.statement) != nullptr) return false;
+  const executor::PreparedRef statement =
+      executor::find_prepared(message.text, message.type_oids, search_path());
+  if (statement == nullptr || statement->accepted_generation != executor::schema_generation()) return false;
+  const StatementEffects effects = effects_of(message.text);
+  if (!effects.named.empty()) return false;
+  note_custom_settings(effects);
+  auto handle = std::make_shared<ClientStatement>();
+  handle->statement = statement;
+  handle->effects = effects.flags;
+  handle->shape = statement->accepted_shape;
+  statements_[std::string(message.statement)] = std::move(handle);
+  wire::append_empty(to_client_.compose(), server::kParseComplete);
+  return true;
+}
+
+void Session::parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& message,
+                            std::uint32_t effects) {
   unnamed_.valid = true;
   unnamed_.text.assign(message.text);
   unnamed_.type_oids.assign(message.type_oids);
@@ -226,8 +249,9 @@ void Session::parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& 
 void Session::parse_named(const wire::ParseMessage& message, std::uint32_t effects) {
   ++unsynced_;
   if (find_statement(message.statement) != nullptr) {
-    reject_extended({.sqlstate = "42P05",
-                     .message = "prepared statement \"" + std::string(message.statement) + "\" already exists"});
+    reject_extended(
+        {.sqlstate = "42P05",
+         .message = "prepared statement \"" + std::string(message.statement) + "\" already exists"});
     return;
   }
   auto handle = std::make_shared<ClientStatement>();
@@ -239,7 +263,9 @@ void Session::parse_named(const wire::ParseMessage& message, std::uint32_t effec
   auto* known = lease_->prepared.find(statement.id);
   if (known != nullptr && known->generation == executor::schema_generation()) {
     handle->shape = known->shape;
-    expect({.kind = Expected::kParse, .from = Expected::kRouter, .handle = handle,
+    expect({.kind = Expected::kParse,
+            .from = Expected::kRouter,
+            .handle = handle,
             .answer = empty_message(server::kParseComplete)});
     return;
   }
@@ -366,7 +392,8 @@ bool Session::on_close(const wire::Frame& frame) {
   if (statement && message->name.empty()) unnamed_.valid = false;
   if (ours || !lease_) {
     // Shared statements stay prepared for the others; without a connection there is nothing else to close.
-    expect({.kind = Expected::kClose, .from = Expected::kRouter, .answer = empty_message(server::kCloseComplete)});
+    expect(
+        {.kind = Expected::kClose, .from = Expected::kRouter, .answer = empty_message(server::kCloseComplete)});
     return true;
   }
   if (statement && message->name.empty()) lease_->unnamed_owner = 0;
@@ -449,17 +476,20 @@ void Session::note_custom_settings(const StatementEffects& effects) {
   }
 }
 
-// currval and lastval mean the last nextval of this very session. On a shared connection that may have been another
-// client's, so the first one outside a transaction is refused, and from then on the client keeps its connection.
+// currval and lastval mean the last nextval of this very session. On a shared connection that may have been
+// another client's, so the first one outside a transaction is refused, and from then on the client keeps its
+// connection.
 bool Session::refuse_sequence_state(std::uint32_t effects, Error* error) {
   if ((effects & kReadsSequence) == 0) return false;
   const bool first = !std::exchange(uses_sequence_state_, true);
   if (!first || lease_ || pins_ != 0) return false;
-  *error = Error{.sqlstate = std::string(sqlstate::kNotSupported),
-                 .message = "currval and lastval need the connection of the nextval before them",
-                 .detail = "Between transactions this client shares its connections (pool.mode is \"transaction\").",
-                 .hint = "Use INSERT ... RETURNING, or call it in the transaction of the INSERT. From now on this "
-                         "client keeps one connection, so the next INSERT and lastval() will work."};
+  *error =
+      Error{.sqlstate = std::string(sqlstate::kNotSupported),
+            .message = "currval and lastval need the connection of the nextval before them",
+            .detail = "Between transactions this client shares its connections (pool.mode is \"transaction\").",
+            .hint =
+                "Use INSERT ... RETURNING, or call it in the transaction of the INSERT. From now on this "
+                "client keeps one connection, so the next INSERT and lastval() will work."};
   return true;
 }
 

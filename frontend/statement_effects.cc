@@ -64,12 +64,21 @@ bool equals(std::string_view text, std::string_view lower) {
          std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) { return fold(a) == b; });
 }
 
-// Only words that begin with one of these letters can be in kNames.
-bool may_be_name(char first) {
-  switch (fold(first)) {
-    case 'c': case 'd': case 'h': case 'l': case 'p': case 's': case 't': return true;
-    default: return false;
-  }
+// For each first letter the lengths of the names that begin with it: nearly every word of nearly every
+// statement is told by one look that it is none of them.
+constexpr auto kLengthsByLetter = [] {
+  std::array<std::uint64_t, 32> lengths{};
+  const auto add = [&lengths](std::string_view word) {
+    lengths[static_cast<unsigned char>(word.front()) & 31] |= std::uint64_t{1} << word.size();
+  };
+  for (const Word& name : kNames) add(name.word);
+  add("set_config");
+  return lengths;
+}();
+
+bool may_be_name(std::string_view word) {
+  return word.size() < 64 &&
+         (kLengthsByLetter[static_cast<unsigned char>(word.front()) & 31] >> word.size() & 1) != 0;
 }
 
 template <std::size_t N>
@@ -182,7 +191,7 @@ class Reader {
     } else if (token.kind != TokenKind::kIdentifier) {
       return;
     }
-    if (word.size() < 4 || !may_be_name(word.front())) return;
+    if (word.empty() || !may_be_name(word)) return;
     effects_.flags |= look_up(kNames, word);
     if (equals(word, "set_config") && is("(")) set_config();
   }

@@ -1,7 +1,7 @@
-// What a statement's text may do to the session beyond its transaction: set settings, leave something behind that
-// ties the client to its connection, or use names that the router keeps for the client. Read off the tokens, so
-// that a word inside a string or a comment is no word. A suspicion costs one look at the session's state
-// (executor/session_state.h); PostgreSQL decides what is really there.
+// What a statement's text may do to the session beyond its transaction: set settings, leave something behind
+// that ties the client to its connection, or use names that the router keeps for the client. Read off the
+// tokens, so that a word inside a string or a comment is no word. A suspicion costs one look at the session's
+// state (executor/session_state.h); PostgreSQL decides what is really there.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,8 @@ io::Task<> deliver_cancel(Worker* worker, std::shared_ptr<const executor::ShardL
   io::Waiter waiter(worker->loop());
   auto sending = executor::cancel_on_shard(login, peer, key, &waiter, Deadline::in(kCancelTimeout));
   Status sent = co_await std::move(sending);
-  if (!sent) log::warning("could not cancel a statement", {{"shard", login->shard}, {"error", sent.error().message}});
+  if (!sent)
+    log::warning("could not cancel a statement", {{"shard", login->shard}, {"error", sent.error().message}});
   --*under_way;
   worker->wake(session);
 }
@@ -151,7 +152,8 @@ void Worker::send_cancel(const executor::BackendPool& pool, const executor::Back
                          wire::BackendKey session) {
   if (gate_.closed()) return;
   ++*backend.cancels_under_way;
-  gate_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels_under_way, session));
+  gate_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels_under_way,
+                             session));
 }
 
 void Worker::clean_up(executor::BackendLease lease, bool discard) {

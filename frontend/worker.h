@@ -1,5 +1,5 @@
-// One thread of the router: a listener of its own, its sessions, its pools. Workers share what is in Shared and talk
-// by posting to each other's loops.
+// One thread of the router: a listener of its own, its sessions, its pools. Workers share what is in Shared and
+// talk by posting to each other's loops.
 #pragma once
 
 #include <array>
@@ -43,7 +43,8 @@ struct Shared {
     tls_ = std::move(context);
   }
   // The pools' login for a client: the same object for the same client name.
-  Result<std::shared_ptr<const executor::ShardLogin>> login_for(const std::string& user, const std::string& password);
+  Result<std::shared_ptr<const executor::ShardLogin>> login_for(const std::string& user,
+                                                                const std::string& password);
 
  private:
   std::mutex tls_mutex_;
@@ -78,7 +79,8 @@ class Worker final : public io::EventTarget {
   wire::BackendKey add(Session* session);
   void remove(wire::BackendKey key);
   // Sends a cancel request for what the connection runs and wakes the session when it has arrived.
-  void send_cancel(const executor::BackendPool& pool, const executor::Backend& backend, wire::BackendKey session);
+  void send_cancel(const executor::BackendPool& pool, const executor::Backend& backend,
+                   wire::BackendKey session);
   // Makes a connection that a session left behind like new, or closes it.
   void clean_up(executor::BackendLease lease, bool discard);
   void wake(wire::BackendKey session);

@@ -31,7 +31,8 @@ Task<Result<std::vector<SocketAddress>>> resolve(HostPort to, Waiter* waiter, De
     const bool in_time = co_await waiter->wait(deadline);
     if (!in_time && !lookup->done) {
       lookup->waiter = nullptr;
-      co_return fail(sqlstate::kConnectionFailure, "the name server took too long for host \"" + to.host + "\"");
+      co_return fail(sqlstate::kConnectionFailure,
+                     "the name server took too long for host \"" + to.host + "\"");
     }
   }
   co_return std::move(lookup->result);
@@ -67,7 +68,8 @@ Task<Status> connect(Stream* stream, HostPort to, Waiter* waiter, Deadline deadl
     if (!resolved) co_return fail(std::move(resolved).error());
     addresses = std::move(*resolved);
   }
-  Error last{.sqlstate = std::string(sqlstate::kConnectionFailure), .message = "no address", .detail = {}, .hint = {}};
+  Error last{
+      .sqlstate = std::string(sqlstate::kConnectionFailure), .message = "no address", .detail = {}, .hint = {}};
   for (const SocketAddress& address : addresses) {
     auto connecting = connect_one(stream, address, waiter, deadline);
     Status status = co_await std::move(connecting);

@@ -153,7 +153,8 @@ void Loop::dispatch(Watch& watch, std::uint32_t events) {
     watch.target_->on_event(watch, ready & watch.wanted_);
     return;
   }
-  // Nobody waits for it. A broken connection would be told for ever: edge-triggered until something is wanted again.
+  // Nobody waits for it. A broken connection would be told for ever: edge-triggered until something is wanted
+  // again.
   watch.armed_ = broken ? 0 : watch.wanted_;
   epoll_event narrowed{};
   narrowed.events = broken ? static_cast<std::uint32_t>(EPOLLET) : watch.armed_;

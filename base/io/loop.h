@@ -1,8 +1,8 @@
 // One thread's event loop: level-triggered epoll, deadlines, and work posted by other threads.
 //
 // Everything but post() and stop() belongs to the loop's own thread. Interest in a file descriptor is given up
-// lazily: an event that nobody waits for disarms it, so that the ordinary ping-pong of requests and answers costs
-// no epoll_ctl at all.
+// lazily: an event that nobody waits for disarms it, so that the ordinary ping-pong of requests and answers
+// costs no epoll_ctl at all.
 #pragma once
 
 #include <sys/epoll.h>
@@ -59,8 +59,8 @@ class Watch {
   std::uint32_t armed_ = 0;  // what epoll watches at this moment
 };
 
-// An entry of the loop's deadline heap. Lazy as well: moving a deadline later touches nothing, the entry finds out
-// when it fires.
+// An entry of the loop's deadline heap. Lazy as well: moving a deadline later touches nothing, the entry finds
+// out when it fires.
 class Timer {
  public:
   Timer() = default;
@@ -132,8 +132,8 @@ class Loop {
   std::vector<std::function<void()>> posted_;
 };
 
-// What a coroutine sleeps on: any of its watches, a notify() from the same thread, or a deadline. One coroutine at a
-// time.
+// What a coroutine sleeps on: any of its watches, a notify() from the same thread, or a deadline. One coroutine
+// at a time.
 class Waiter final : public EventTarget {
  public:
   explicit Waiter(Loop& loop) : loop_(loop) {

@@ -1,4 +1,5 @@
-// Addresses and plain sockets: parsing, listening, connecting. Every descriptor is non-blocking and close-on-exec.
+// Addresses and plain sockets: parsing, listening, connecting. Every descriptor is non-blocking and
+// close-on-exec.
 #pragma once
 
 #include <string>
@@ -57,8 +58,8 @@ struct SocketAddress {
   int family = 0;
 };
 
-// A unix socket when `host` begins with a slash (then <host>/.s.PGSQL.<port>), else nothing but a number is taken
-// without asking the resolver.
+// A unix socket when `host` begins with a slash (then <host>/.s.PGSQL.<port>), else nothing but a number is
+// taken without asking the resolver.
 Result<SocketAddress> unix_address(const std::string& directory, int port);
 Result<SocketAddress> numeric_address(const HostPort& at);
 // Asks the resolver and blocks: not for a loop's thread.

@@ -172,8 +172,8 @@ Task<Status> Stream::handshake(bool server, Waiter* waiter, Deadline deadline) {
     const int why = SSL_get_error(ssl_, done);
     if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
       const std::string reason = handshake_error(ssl_);
-      co_return fail(sqlstate::kConnectionFailure,
-                     std::string(server ? "could not accept" : "could not make") + " a TLS connection: " + reason);
+      co_return fail(sqlstate::kConnectionFailure, std::string(server ? "could not accept" : "could not make") +
+                                                       " a TLS connection: " + reason);
     }
     watch_.want(why == SSL_ERROR_WANT_READ ? kReadable : kWritable);
     const bool in_time = co_await waiter->wait(deadline);

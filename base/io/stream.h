@@ -1,5 +1,5 @@
-// A connected socket, plain or TLS, in a loop. Reads and writes are tried at once and never block; what to wait for
-// is said with want(). Belongs to the loop's thread; may be detached and attached to another loop.
+// A connected socket, plain or TLS, in a loop. Reads and writes are tried at once and never block; what to wait
+// for is said with want(). Belongs to the loop's thread; may be detached and attached to another loop.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // Task<T>: a lazy coroutine. It starts when awaited, runs on the awaiter's thread, and gives its value (or its
 // exception) to the one who awaits it. The Task object owns the frame.
 //
-// Rules of the house: no captures in coroutine lambdas, no reference parameters in spawned coroutines, every spawn
-// owned by a Gate, every wait with a deadline.
+// Rules of the house: no captures in coroutine lambdas, no reference parameters in spawned coroutines, every
+// spawn owned by a Gate, every wait with a deadline.
 #pragma once
 
 #include <coroutine>

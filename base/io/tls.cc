@@ -26,14 +26,15 @@ std::string to_der(X509* certificate) {
 
 void set_common(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_mode(
+      context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 }
 
 Status load_pair(SSL_CTX* context, const std::string& cert_file, const std::string& key_file) {
   if (SSL_CTX_use_certificate_chain_file(context, cert_file.c_str()) != 1) {
-    return fail(sqlstate::kInvalidParameter, "cannot use the TLS certificate " + cert_file + ": " + openssl_error(),
+    return fail(sqlstate::kInvalidParameter,
+                "cannot use the TLS certificate " + cert_file + ": " + openssl_error(),
                 "It must be a readable PEM file with the certificate first and its chain behind it.");
   }
   if (SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
@@ -41,8 +42,8 @@ Status load_pair(SSL_CTX* context, const std::string& cert_file, const std::stri
                 "It must be a readable PEM file without a passphrase.");
   }
   if (SSL_CTX_check_private_key(context) != 1) {
-    return fail(sqlstate::kInvalidParameter, "the TLS key " + key_file + " does not belong to " + cert_file + ": " +
-                                                 openssl_error());
+    return fail(sqlstate::kInvalidParameter,
+                "the TLS key " + key_file + " does not belong to " + cert_file + ": " + openssl_error());
   }
   return {};
 }
@@ -69,9 +70,10 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::client(const ClientOptions
   std::shared_ptr<TlsContext> made(new TlsContext(SSL_CTX_new(TLS_client_method())));
   set_common(made->context_);
   if (options.verify_chain) {
-    const int loaded = options.root_cert_file.empty()
-                           ? SSL_CTX_set_default_verify_paths(made->context_)
-                           : SSL_CTX_load_verify_locations(made->context_, options.root_cert_file.c_str(), nullptr);
+    const int loaded =
+        options.root_cert_file.empty()
+            ? SSL_CTX_set_default_verify_paths(made->context_)
+            : SSL_CTX_load_verify_locations(made->context_, options.root_cert_file.c_str(), nullptr);
     if (loaded != 1) {
       return fail(sqlstate::kInvalidParameter,
                   "cannot use the root certificates " + options.root_cert_file + ": " + openssl_error(),

@@ -13,11 +13,12 @@ namespace kintsugi::io {
 class TlsContext {
  public:
   // For the listener. The files are PEM; the certificate file may hold a chain.
-  static Result<std::shared_ptr<const TlsContext>> server(const std::string& cert_file, const std::string& key_file);
+  static Result<std::shared_ptr<const TlsContext>> server(const std::string& cert_file,
+                                                          const std::string& key_file);
 
   struct ClientOptions {
-    bool verify_chain = false;     // sslmode verify-ca, verify-full
-    std::string root_cert_file;    // empty: the system's
+    bool verify_chain = false;   // sslmode verify-ca, verify-full
+    std::string root_cert_file;  // empty: the system's
     std::string cert_file, key_file;
   };
   static Result<std::shared_ptr<const TlsContext>> client(const ClientOptions& options);

@@ -9,7 +9,7 @@
 namespace kintsugi::app {
 namespace {
 
-constexpr AddCommand kCommands[] = {add_check_config, add_version};
+constexpr AddCommand kCommands[] = {add_serve, add_demo, add_check_config, add_version};
 
 // The innermost command that was named, and the first word after it that it does not know.
 const CLI::App& named_command(const CLI::App& root) {

@@ -36,7 +36,7 @@ class Cli(unittest.TestCase):
         for arguments in (["--help"], ["-h"]):
             code, out, err = self.run_program(*arguments)
             self.assertEqual((code, err), (0, ""))
-            for command in ("check-config", "version"):
+            for command in ("serve", "demo", "check-config", "version"):
                 self.assertIn(command, out)
         code, out, _ = self.run_program("check-config", "--help")
         self.assertEqual(code, 0)
@@ -46,6 +46,11 @@ class Cli(unittest.TestCase):
         for arguments, words in {
             (): "Usage",
             ("verison",): "'verison' is not a command (did you mean version?)",
+            ("serv",): "'serv' is not a command (did you mean serve?)",
+            ("serve", "--lisen", "x"): "no option --lisen (did you mean --listen?)",
+            ("serve", "--set", "pool.size"): "--set SECTION.KEY=VALUE",
+            ("demo", "--shards", "0"): "--shards",
+            ("demo", "--port", "here"): "--port",
             ("banana",): "'banana' is not a command",
             ("--hlp",): "no option --hlp (did you mean --help?)",
             ("version", "--jsn"): "no option --jsn (did you mean --json?)",

@@ -1,11 +1,12 @@
 #include "frontend/worker.h"
 
-#include <openssl/rand.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "base/invariant.h"
 #include "base/log.h"
 #include "frontend/session.h"
 
@@ -126,7 +127,7 @@ wire::BackendKey Worker::add(Session* session) {
     next_session_ = (next_session_ + 1) & 0x7fffff;
     key.pid = (next_session_ << 8) | static_cast<std::uint32_t>(index_ & 0xff);
   } while (key.pid == 0 || sessions_.contains(key.pid));
-  RAND_bytes(reinterpret_cast<unsigned char*>(&key.secret), sizeof key.secret);
+  INVARIANT(getrandom(&key.secret, sizeof key.secret, 0) == sizeof key.secret, "the kernel gives random bytes");
   sessions_[key.pid] = session;
   return key;
 }

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """The program as a script meets it: exit codes, what goes to which stream, typos. argv[1] is the program."""
+import contextlib
 import json
 import os
 import pathlib
+import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -90,6 +94,61 @@ class Cli(unittest.TestCase):
         code, _, err = self.run_program("check-config", "/none/kintsugi.toml")
         self.assertEqual(code, 1)
         self.assertIn("/none/kintsugi.toml", err)
+
+    # The shard of these does not exist: a router starts all the same, and serve is what is looked at here.
+    SERVE = '[server]\nlisten = "127.0.0.1:0"\nmax_clients = 3000\n[[user]]\nname = "app"\npassword = "geheim"\n' \
+            '[[shard]]\nname = "s1"\ndsn = "host=127.0.0.1 port=1 dbname=app"\n'
+
+    @contextlib.contextmanager
+    def serving(self, *arguments, **environment):
+        process = subprocess.Popen(["bash", "-c", 'ulimit -S -n 256; exec "$0" "$@"', PROGRAM, "serve", *arguments],
+                                   stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+        try:
+            process.first_line = process.stderr.readline()
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+
+    def test_serve_says_in_one_line_where_it_listens_and_ends_with_0(self):
+        with self.serving("--config", self.file(self.SERVE)) as process:
+            self.assertRegex(process.first_line, r" info listening address=127\.0\.0\.1:\d+ database=app shards=1 version=\S+ "
+                                                 rf"pid={process.pid}\n$")
+            port = int(re.search(r":(\d+) database", process.first_line).group(1))
+            socket.create_connection(("127.0.0.1", port)).close()
+            limits = pathlib.Path(f"/proc/{process.pid}/limits").read_text()
+            self.assertGreater(int(re.search(r"Max open files +(\d+)", limits).group(1)), 3000)
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(20), 0)
+            self.assertNotIn("geheim", process.stderr.read())
+
+    def test_serve_takes_the_file_under_data_the_environment_and_flags_above_both(self):
+        data = str(pathlib.Path(self.file(self.SERVE)).parent)
+        with self.serving("--data", data, KINTSUGI_DATABASE_NAME="shop") as process:
+            self.assertIn(" database=shop ", process.first_line)
+        with self.serving("--set", "database.name=store", KINTSUGI_DATABASE_NAME="shop", KINTSUGI_DATA=data) as process:
+            self.assertIn(" database=store ", process.first_line)
+        with self.serving("--data", data, "--listen", "[::1]:0") as process:
+            self.assertIn(" address=[::1]:", process.first_line)
+
+    def test_serve_that_cannot_begin(self):
+        path = self.file(self.SERVE + "[pool]\nsiz = 1\n")
+        code, out, err = self.run_program("serve", "--config", path)
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn(f"{path}:11: unknown key pool.siz (did you mean size?)", err)
+        code, _, err = self.run_program("serve", "--listen", "0.0.0.0:0")
+        self.assertEqual(code, 1)
+        self.assertIn("needs users with passwords", err)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            code, _, err = self.run_program("serve", "--config", self.file(self.SERVE), "--listen", f"127.0.0.1:{port}")
+        self.assertEqual(code, 1)
+        self.assertIn(str(port), err)
+        self.assertNotIn("geheim", err)
 
 
 if __name__ == "__main__":

@@ -222,6 +222,37 @@ class DemoTest(unittest.TestCase):
         self.assertEqual(demo.end(), 0)
         self.assertEqual(processes_in(self.folder), [])
 
+    def test_a_second_signal_ends_at_once_and_still_leaves_nothing(self):
+        demo = self.demo().ready()
+        sleeper = subprocess.Popen(["bash", "-c", f"{demo.psql_line()} -c 'SELECT pg_sleep(60)'"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(1)
+            demo.process.send_signal(signal.SIGTERM)
+            demo.wait_for("shutting down")
+            time.sleep(1)
+            self.assertIsNone(demo.process.poll(), "the running statement has its time")
+            begin = time.monotonic()
+            self.assertEqual(demo.end(signal.SIGTERM), 1)
+            self.assertLess(time.monotonic() - begin, 25)
+            self.assertEqual(processes_in(self.folder), [])
+        finally:
+            sleeper.kill()
+            sleeper.wait()
+
+    def test_the_two_minutes_of_the_readme(self):
+        text = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+        steps = re.findall(r"```sql\n(.*?)```\n\n```text\n(.*?)```", text, re.S)
+        self.assertGreaterEqual(len(steps), 3)
+        self.assertEqual(len(steps), text.count("```sql"), "every statement of the tour says what comes back")
+        demo = self.demo().ready()
+        said = subprocess.run(["bash", "-c", demo.psql_line() + " -X -v ON_ERROR_STOP=1"], capture_output=True, text=True,
+                              input="".join(sql + "\\echo =====\n" for sql, _ in steps), timeout=60, cwd="/")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        answers = re.sub(r" +$", "", said.stdout, flags=re.M).split("=====\n")
+        for (sql, expected), answer in zip(steps, answers):
+            self.assertEqual(answer.strip("\n"), expected.strip("\n"), sql)
+
     def test_what_cannot_work_says_what_to_do(self):
         code, output = self.refused(data="/proc/demo")
         self.assertEqual(code, 1)

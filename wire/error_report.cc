@@ -55,26 +55,13 @@ Result<ErrorReport> read_error(std::string_view body) {
         report.severity = field.text;
         has_untranslated = true;
         break;
-      case 'C':
-        report.sqlstate = field.text;
-        break;
-      case 'M':
-        report.message = field.text;
-        break;
-      case 'D':
-        report.detail = field.text;
-        break;
-      case 'H':
-        report.hint = field.text;
-        break;
-      case 'W':
-        report.context = field.text;
-        break;
-      case 'P':
-        report.position = position_of(field.text);
-        break;
-      default:
-        break;
+      case 'C': report.sqlstate = field.text; break;
+      case 'M': report.message = field.text; break;
+      case 'D': report.detail = field.text; break;
+      case 'H': report.hint = field.text; break;
+      case 'W': report.context = field.text; break;
+      case 'P': report.position = position_of(field.text); break;
+      default: break;
     }
   }
   KG_CHECK(in.finish());

@@ -18,14 +18,10 @@ tl::unexpected<Error> invalid_format() {
 
 tl::unexpected<Error> BodyReader::error() const {
   switch (fault_) {
-    case Fault::kNoByte:
-      return frame_error::violation("no data left in message");
-    case Fault::kShort:
-      return frame_error::violation("insufficient data left in message");
-    case Fault::kString:
-      return frame_error::violation("invalid string in message");
-    case Fault::kNone:
-      break;
+    case Fault::kNoByte: return frame_error::violation("no data left in message");
+    case Fault::kShort: return frame_error::violation("insufficient data left in message");
+    case Fault::kString: return frame_error::violation("invalid string in message");
+    case Fault::kNone: break;
   }
   return frame_error::invalid_format();
 }

@@ -69,15 +69,12 @@ Result<std::optional<InitialPacketRead>> read_initial_packet(std::string_view by
   if (bytes.size() < length) return std::optional<InitialPacketRead>();
   std::string_view body = bytes.substr(4, length - 4);
   switch (load_u32(body.data())) {
-    case kSslCode:
-      return InitialPacketRead{SslRequest{}, length};
-    case kGssEncCode:
-      return InitialPacketRead{GssEncRequest{}, length};
+    case kSslCode: return InitialPacketRead{SslRequest{}, length};
+    case kGssEncCode: return InitialPacketRead{GssEncRequest{}, length};
     case kCancelCode:
       if (body.size() != 12) return frame_error::violation("invalid length of query cancel packet");
       return InitialPacketRead{CancelRequest{load_u32(body.data() + 4), load_u32(body.data() + 8)}, length};
-    default:
-      break;
+    default: break;
   }
   KG_TRY(auto startup, read_startup(body));
   return InitialPacketRead{std::move(startup), length};

@@ -20,7 +20,10 @@ std::string md5_hex(std::string_view data) {
 }  // namespace
 
 std::string md5_response(std::string_view user, std::string_view password, std::string_view salt) {
-  Secret both(std::string(password).append(user));
+  std::string text;
+  text.reserve(password.size() + user.size());  // so that no half of it stays behind in an outgrown buffer
+  text.append(password).append(user);
+  Secret both(std::move(text));
   std::string inner = md5_hex(both.reveal());
   if (inner.empty()) return {};
   return "md5" + md5_hex(inner.append(salt));

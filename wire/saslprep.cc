@@ -32,7 +32,7 @@ constexpr std::size_t kLongest = 64 * 1024;
 }  // namespace
 
 Secret saslprep(std::string_view password) {
-  Secret raw{std::string(password)};
+  Secret raw(password);
   bool ascii =
       std::all_of(password.begin(), password.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
   if (ascii || password.size() > kLongest) return raw;

@@ -4,7 +4,8 @@
 
 namespace kintsugi::wire {
 
-void Secret::wipe(std::string& text) {
+void Secret::wipe(std::string& text) noexcept {
+  text.resize(text.capacity());  // no further than what is there, so it never allocates
   OPENSSL_cleanse(text.data(), text.size());
   text.clear();
 }

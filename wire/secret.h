@@ -10,11 +10,12 @@ namespace kintsugi::wire {
 class Secret {
  public:
   Secret() = default;
-  // Takes the text over: when it was a temporary, no copy of it stays behind.
-  explicit Secret(std::string text) : text_(text) { wipe(text); }
+  // Takes the text over and leaves nothing of it where it was.
+  explicit Secret(std::string&& text) : text_(std::move(text)) { wipe(text); }
+  explicit Secret(std::string_view text) : text_(text) {}
   Secret(const Secret&) = default;
-  Secret(Secret&& other) : text_(other.text_) { wipe(other.text_); }
-  Secret& operator=(Secret other) {
+  Secret(Secret&& other) noexcept : text_(std::move(other.text_)) { wipe(other.text_); }
+  Secret& operator=(Secret other) noexcept {
     text_.swap(other.text_);  // the old text is wiped with `other`
     return *this;
   }
@@ -24,7 +25,8 @@ class Secret {
   [[nodiscard]] bool empty() const { return text_.empty(); }
 
  private:
-  static void wipe(std::string& text);
+  // Also what a short string leaves in its own buffer when it is moved from.
+  static void wipe(std::string& text) noexcept;
   std::string text_;
 };
 

@@ -36,8 +36,7 @@ Result<Authentication> read_authentication(std::string_view body) {
     case AuthKind::kGssContinue:
     case AuthKind::kSasl:
     case AuthKind::kSaslContinue:
-    case AuthKind::kSaslFinal:
-      return auth;
+    case AuthKind::kSaslFinal: return auth;
   }
   return frame_error::violation("authentication method " +
                                 std::to_string(static_cast<std::uint32_t>(auth.kind)) + " not supported");

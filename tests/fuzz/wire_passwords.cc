@@ -28,17 +28,18 @@ void fuzz(std::string_view input) {
 }
 
 std::vector<std::string> seeds() {
-  return {"password",
-          "I\xC2\xADX",
-          "\xE2\x85\xA8",
-          "\xEF\xB7\xBA",
-          "\xD8\xA7\x31",
-          "a\xC2\xA0z",
-          "e\xCC\x81\xCC\x82",
-          "\xEA\xB0\x80\xE1\x84\x80\xE1\x85\xA1",
-          "QUJDRA==",
-          "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:"
-          "wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="};
+  return {
+      "password",
+      "I\xC2\xADX",
+      "\xE2\x85\xA8",
+      "\xEF\xB7\xBA",
+      "\xD8\xA7\x31",
+      "a\xC2\xA0z",
+      "e\xCC\x81\xCC\x82",
+      "\xEA\xB0\x80\xE1\x84\x80\xE1\x85\xA1",
+      "QUJDRA==",
+      std::string("SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:")
+          .append("wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=")};
 }
 }  // namespace
 }  // namespace kintsugi::wire

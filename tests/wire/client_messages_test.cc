@@ -45,8 +45,8 @@ TEST(ClientMessages, ParseGivesItsTypes) {
 
 namespace {
 // A Bind's tail from its three lists: format codes, values (nothing: NULL), result formats.
-std::string tail(std::vector<int> formats, std::vector<std::optional<std::string>> values,
-                 std::vector<int> results) {
+std::string tail(const std::vector<int>& formats, const std::vector<std::optional<std::string>>& values,
+                 const std::vector<int>& results) {
   std::string out;
   auto u16 = [&](std::size_t n) {
     char raw[2];

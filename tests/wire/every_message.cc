@@ -238,6 +238,33 @@ Result<std::string> rewrite_authentication(std::string_view body) {
   }
   return out;
 }
+
+// The messages that are a count and a list.
+Result<std::string> rewrite_list(char type, std::string_view body) {
+  std::string out;
+  switch (type) {
+    case server::kRowDescription: {
+      KG_TRY(auto columns, read_row_description(body));
+      append_row_description(out, columns);
+      return out;
+    }
+    case server::kDataRow: {
+      KG_TRY(auto values, read_data_row(body));
+      append_data_row(out, values);
+      return out;
+    }
+    case server::kParameterDescription: {
+      KG_TRY(auto types, read_parameter_description(body));
+      append_parameter_description(out, types);
+      return out;
+    }
+    default: {
+      KG_TRY(auto start, read_copy_start(body));
+      append_copy_start(out, type, start);
+      return out;
+    }
+  }
+}
 }  // namespace
 
 Result<std::string> rewrite_server(char type, std::string_view body) {
@@ -271,28 +298,12 @@ Result<std::string> rewrite_server(char type, std::string_view body) {
       append_notification(out, notification);
       return out;
     }
-    case server::kRowDescription: {
-      KG_TRY(auto columns, read_row_description(body));
-      append_row_description(out, columns);
-      return out;
-    }
-    case server::kDataRow: {
-      KG_TRY(auto values, read_data_row(body));
-      append_data_row(out, values);
-      return out;
-    }
-    case server::kParameterDescription: {
-      KG_TRY(auto types, read_parameter_description(body));
-      append_parameter_description(out, types);
-      return out;
-    }
+    case server::kRowDescription:
+    case server::kDataRow:
+    case server::kParameterDescription:
     case server::kCopyIn:
     case server::kCopyOut:
-    case server::kCopyBoth: {
-      KG_TRY(auto start, read_copy_start(body));
-      append_copy_start(out, type, start);
-      return out;
-    }
+    case server::kCopyBoth: return rewrite_list(type, body);
     case server::kNegotiateVersion: {
       KG_TRY(auto negotiate, read_negotiate_version(body));
       append_negotiate_version(out, negotiate.newest_minor, negotiate.unknown_options);

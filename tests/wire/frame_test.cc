@@ -100,7 +100,7 @@ TEST(FrameWriter, AStringWithAZeroInsideIsCutThere) {
 
 TEST(FrameWriter, WritesBehindWhatIsThere) {
   std::string out = "before";
-  FrameWriter(out, 'S');
+  { FrameWriter empty(out, 'S'); }
   FrameWriter(out, 'H').u16(0x1234).u8(5);
   EXPECT_EQ(out, std::string("beforeS\0\0\0\x04H\0\0\0\x07\x12\x34\x05", 19));
 }

@@ -45,7 +45,7 @@ TEST(InitialPacket, StartupRoundTrip) {
   EXPECT_EQ(startup->parameters, parameters);
   EXPECT_EQ(*startup->user(), "app");
   EXPECT_EQ(startup->database(), "shop");
-  auto more = read_initial_packet(out + "Q\0\0");
+  auto more = read_initial_packet(std::string(out).append("Q\0\0"sv));
   ASSERT_TRUE(more && *more);
   EXPECT_EQ((*more)->size, out.size());
 }

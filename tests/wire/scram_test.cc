@@ -270,8 +270,7 @@ TEST(Saslprep, WhatItRefusesPassesAsItIs) {
   for (std::string_view raw : {"\x07",     // ASCII, never looked at
                                "caf\xE9",  // Latin-1 is no UTF-8
                                "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80",
-                               "\xD8\xA7"
-                               "1",              // mixed directions
+                               "\xD8\xA7\x31",   // mixed directions
                                "\xC2\xAD",       // nothing would be left
                                "\xC8\xA1",       // unassigned in Unicode 3.2
                                "x\xC2\x85",      // a prohibited control
@@ -293,6 +292,12 @@ TEST(Secret, IsWipedWhenMovedFrom) {
   EXPECT_EQ(two.reveal(), "password");
   one = two;
   EXPECT_EQ(one.reveal(), "password");
+  // A short string is moved by copying: its own buffer has to be wiped too.
+  std::string source = "short";
+  const char* at = source.data();
+  Secret taken(std::move(source));
+  EXPECT_EQ(taken.reveal(), "short");
+  EXPECT_EQ(std::string(at, 5), std::string(5, '\0'));
 }
 
 TEST(Md5, AsPostgresqlHashesIt) {

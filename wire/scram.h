@@ -65,7 +65,9 @@ class ScramServer {
 
 // The client's side: first(), respond(), verify(), once each. `binding` is the tls-server-end-point hash of the
 // server's certificate, empty without TLS. The mechanism is PLUS when there is a binding and the server offered
-// it.
+// it. Give the binding whenever there is TLS, also where PLUS was not offered: the client then says that it
+// could have bound ("y"), and a server whose offer somebody struck out on the way refuses. With an empty one it
+// cannot know.
 class ScramClient {
  public:
   ScramClient(std::string password, std::string binding, bool server_offered_plus);

@@ -27,8 +27,6 @@ class RealPostgres {
   [[nodiscard]] int port() const { return port_; }
   // A certificate from `openssl req` with these arguments, in use when this returns.
   void use_certificate(const std::string& openssl_arguments);
-  // The file of a certificate and its key, made as above: for a server of the test's own.
-  std::string make_certificate(const std::string& name, const std::string& openssl_arguments);
 
  private:
   RealPostgres();

@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "tests/wire/real_postgres.h"
@@ -115,6 +116,25 @@ class OneClientServer {
   Result<std::string> outcome_ = fail("00000", "not yet");
 };
 
+// A folder with ours.crt and ours.key, gone with the object.
+class OwnCertificate {
+ public:
+  explicit OwnCertificate(const std::string& hash) {
+    std::string name = (std::filesystem::temp_directory_path() / "kg_wire_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+    std::string command = "openssl req -x509 -nodes -days 2 -subj /CN=localhost -newkey rsa:2048 -" + hash +
+                          " -keyout " + path() + ".key -out " + path() + ".crt 2>/dev/null";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+  ~OwnCertificate() { std::filesystem::remove_all(folder_); }
+  OwnCertificate(const OwnCertificate&) = delete;
+  OwnCertificate& operator=(const OwnCertificate&) = delete;
+  [[nodiscard]] std::string path() const { return (folder_ / "ours").string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
 std::string psql(int port, const std::string& password, const std::string& settings) {
   std::string command = "LC_ALL=C PGPASSWORD='" + password +
                         "' PGCONNECT_TIMEOUT=15 /usr/lib/postgresql/15/bin/psql -X -A -t -c 'select 1' "
@@ -131,7 +151,8 @@ std::string psql(int port, const std::string& password, const std::string& setti
 }  // namespace
 
 TEST(ScramServerPg, PsqlLogsInPlainAndBound) {
-  std::string certificate = RealPostgres::shared().make_certificate("ours", "-newkey rsa:2048 -sha384");
+  OwnCertificate ours("sha384");
+  std::string certificate = ours.path();
   auto verifier = ScramVerifier::from_password("p\xC3\xA4ss wörd");
   struct Case {
     const char *settings, *mechanism;
@@ -152,7 +173,8 @@ TEST(ScramServerPg, PsqlLogsInPlainAndBound) {
 }
 
 TEST(ScramServerPg, PsqlRefusesAServerThatDoesNotKnowIt) {
-  std::string certificate = RealPostgres::shared().make_certificate("ours", "-newkey rsa:2048");
+  OwnCertificate ours("sha256");
+  std::string certificate = ours.path();
   // It has the stored key, so it takes the proof; it has not the server key, so it cannot answer it.
   auto verifier = ScramVerifier::from_password("secret");
   verifier.server_key = std::string(32, 'x');

@@ -23,6 +23,9 @@ class Scanner {
   // ends.
   Token next();
 
+  // Goes on from this byte, which must not be inside a token.
+  void seek(std::uint32_t position) { position_ = position; }
+
   // What PostgreSQL says about the kError token, without the «at or near» part; nullptr while there was no
   // error.
   [[nodiscard]] const char* error_message() const { return error_message_; }

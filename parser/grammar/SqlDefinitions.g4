@@ -142,7 +142,7 @@ alterCommand
   | w=K_ADD k=tableConstraint
   | w=K_ALTER K_COLUMN? n=colId
       ( act=K_SET K_DEFAULT e=expr
-      | act=K_DROP K_DEFAULT
+      | act=K_DROP dd=K_DEFAULT
       | act=K_DROP nn=K_NOT K_NULL
       | act=K_SET nn=K_NOT K_NULL
       | act=K_DROP K_EXPRESSION ifExists?
@@ -157,7 +157,7 @@ alterCommand
       | alterIdentity+
       )
   | w=K_ALTER K_COLUMN? num=ICONST K_SET K_STATISTICS MINUS? ICONST
-  | w=K_DROP K_CONSTRAINT ie=ifExists? n=colId beh=(K_CASCADE | K_RESTRICT)?
+  | w=K_DROP con=K_CONSTRAINT ie=ifExists? n=colId beh=(K_CASCADE | K_RESTRICT)?
   | w=K_DROP K_COLUMN? ie=ifExists? n=colId beh=(K_CASCADE | K_RESTRICT)?
   | w=K_ALTER K_CONSTRAINT n=colId tableConstraintAttribute*
   | w=K_VALIDATE K_CONSTRAINT n=colId
@@ -201,16 +201,16 @@ createView
 createSequence: K_CREATE per=persistence? K_SEQUENCE ine=ifNotExists? rel=anyName o+=sequenceOption*;
 
 createSchema
-  : K_CREATE K_SCHEMA ine=ifNotExists? (n=colId? K_AUTHORIZATION own=roleName | n=colId) schemaElement*
+  : K_CREATE K_SCHEMA ine=ifNotExists? (n=colId? K_AUTHORIZATION own=roleName | n=colId) el+=schemaElement*
   ;
 
-schemaElement: createTable | createIndex | createSequence | createView | grantStatement | createTriggerHead;
+schemaElement: ct=createTable | createIndex | createSequence | cv=createView | grantStatement | createTriggerHead;
 
 createTriggerHead: K_CREATE K_TRIGGER anything;
 
 createType
   : K_CREATE K_TYPE n=anyName
-    ( K_AS LPAREN (at+=columnAlias (COMMA at+=columnAlias)*)? RPAREN
+    ( K_AS lp=LPAREN (at+=columnAlias (COMMA at+=columnAlias)*)? RPAREN
     | K_AS en=K_ENUM LPAREN (lab+=stringToken (COMMA lab+=stringToken)*)? RPAREN
     | K_AS rng=K_RANGE def=optionList
     | def=optionList
@@ -240,7 +240,7 @@ functionOption
   | K_LANGUAGE (nonReservedWord | SCONST)
   | K_TRANSFORM K_FOR K_TYPE typeName (COMMA K_FOR K_TYPE typeName)*
   | K_WINDOW
-  | commonFunctionOption
+  | co=commonFunctionOption
   ;
 
 commonFunctionOption

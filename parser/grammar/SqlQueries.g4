@@ -146,7 +146,7 @@ relationName: only=K_ONLY (LPAREN n=anyName RPAREN | n=anyName) | n=anyName star
 insertBody
   : K_INSERT K_INTO rel=anyName (K_AS al=colId)?
     ( K_DEFAULT dv=K_VALUES
-    | (LPAREN cols+=assignTarget (COMMA cols+=assignTarget)* RPAREN)? (K_OVERRIDING over=(K_USER | K_SYSTEM) K_VALUE)? q=query)
+    | (lp=LPAREN cols+=assignTarget (COMMA cols+=assignTarget)* rp=RPAREN)? (K_OVERRIDING over=(K_USER | K_SYSTEM) K_VALUE)? q=query)
     oc=onConflict? ret=returning?
   ;
 
@@ -174,7 +174,7 @@ setClause
 whereOrCurrent: K_WHERE (K_CURRENT K_OF cursor=colId | e=expr);
 
 deleteBody
-  : K_DELETE K_FROM rel=relationName (al=colIdNotSet | K_AS al2=colId)? (K_USING u+=fromItem (COMMA u+=fromItem)*)?
+  : K_DELETE K_FROM rel=relationName (al=colIdNotSet | K_AS al2=colId)? (us=K_USING u+=fromItem (COMMA u+=fromItem)*)?
     wh=whereOrCurrent? ret=returning?
   ;
 

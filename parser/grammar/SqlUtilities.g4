@@ -29,10 +29,10 @@ transactionMode
 isolation: K_READ t=(K_UNCOMMITTED | K_COMMITTED) | t=K_REPEATABLE K_READ | t=K_SERIALIZABLE;
 
 declareCursor
-  : K_DECLARE n=colId cursorOption* K_CURSOR (hold=(K_WITH | K_WITHOUT) K_HOLD)? K_FOR q=query
+  : K_DECLARE n=colId o+=cursorOption* K_CURSOR (hold=(K_WITH | K_WITHOUT) K_HOLD)? K_FOR q=query
   ;
 
-cursorOption: K_NO? K_SCROLL | K_BINARY | K_ASENSITIVE | K_INSENSITIVE;
+cursorOption: no=K_NO? sc=K_SCROLL | bin=K_BINARY | K_ASENSITIVE | K_INSENSITIVE;
 
 fetchStatement: w=(K_FETCH | K_MOVE) d=fetchDirection;
 
@@ -83,7 +83,7 @@ zoneValue
   | IDENT
   | iv=K_INTERVAL (LPAREN ICONST RPAREN SCONST | SCONST intervalFields?)
   | sign=(PLUS | MINUS)? num=(ICONST | FCONST)
-  | K_DEFAULT
+  | def=K_DEFAULT
   | K_LOCAL
   ;
 
@@ -109,8 +109,8 @@ lockMode
 notifyStatement: w=K_NOTIFY n=colId (COMMA str=SCONST)? | w=K_LISTEN n=colId | w=K_UNLISTEN (n=colId | all=STAR);
 
 copyStatement
-  : K_COPY K_BINARY? rel=anyName (LPAREN cols=nameList RPAREN)? dir=(K_FROM | K_TO) prog=K_PROGRAM? f=copyFile
-    (K_USING? K_DELIMITERS SCONST)? K_WITH? o=copyOptions wh=whereClause?
+  : K_COPY bin=K_BINARY? rel=anyName (LPAREN cols=nameList RPAREN)? dir=(K_FROM | K_TO) prog=K_PROGRAM? f=copyFile
+    (K_USING? K_DELIMITERS delim=SCONST)? K_WITH? o=copyOptions wh=whereClause?
   | K_COPY (LPAREN | LPAREN_SELECT) b=preparable RPAREN dir=K_TO prog=K_PROGRAM? f=copyFile K_WITH? o=copyOptions
   | K_COPY ws=wrappedSubquery dir=K_TO prog=K_PROGRAM? f=copyFile K_WITH? o=copyOptions
   ;
@@ -123,15 +123,15 @@ copyOldOption
   : n=(K_BINARY | K_FREEZE)
   | n=(K_DELIMITER | K_NULL | K_QUOTE | K_ESCAPE) K_AS? str=SCONST
   | n=(K_CSV | K_HEADER)
-  | n=K_FORCE (K_QUOTE (nameList | STAR) | K_NOT K_NULL nameList | K_NULL nameList)
+  | n=K_FORCE (quote=K_QUOTE (cols=nameList | star=STAR) | no=K_NOT K_NULL cols=nameList | K_NULL cols=nameList)
   | n=K_ENCODING str=SCONST
   ;
 
-copyOption: n=colLabel (v=copyValue | star=STAR | LPAREN list+=copyListItem (COMMA list+=copyListItem)* RPAREN)?;
+copyOption: n=colLabel (v=copyValue | star=STAR | LPAREN items+=copyListItem (COMMA items+=copyListItem)* RPAREN)?;
 
 copyValue: word=(K_TRUE | K_FALSE | K_ON) | nw=nonReservedWord | str=SCONST | sign=(PLUS | MINUS)? num=(ICONST | FCONST);
 
-copyListItem: copyValue;
+copyListItem: v=copyValue;
 
 explainStatement
   : K_EXPLAIN (o=explainOptions | an=(K_ANALYZE | K_ANALYSE)? verb=K_VERBOSE?) s=explainable
@@ -182,15 +182,15 @@ headStatement
     (K_ROLE | K_USER | K_GROUP | K_DATABASE | K_TABLESPACE | K_EXTENSION | K_CAST | K_OPERATOR | K_AGGREGATE | K_COLLATION
     | K_CONVERSION | K_STATISTICS | K_PUBLICATION | K_SUBSCRIPTION | K_SERVER | K_POLICY | K_RULE | K_TRIGGER | K_CONSTRAINT K_TRIGGER
     | K_EVENT K_TRIGGER | K_ACCESS K_METHOD | K_TEXT K_SEARCH | K_FOREIGN K_TABLE | K_FOREIGN K_DATA K_WRAPPER | K_TRANSFORM
-    | K_TRUSTED? K_PROCEDURAL? K_LANGUAGE | K_ASSERTION) something
+    | K_TRUSTED? K_PROCEDURAL? K_LANGUAGE | K_ASSERTION) so=something
   | K_ALTER
     (K_ROLE | K_USER | K_GROUP | K_DATABASE | K_TABLESPACE | K_EXTENSION | K_OPERATOR | K_AGGREGATE | K_COLLATION | K_CONVERSION
     | K_STATISTICS | K_PUBLICATION | K_SUBSCRIPTION | K_SERVER | K_POLICY | K_RULE | K_TRIGGER | K_EVENT K_TRIGGER | K_TEXT K_SEARCH
     | K_FOREIGN K_DATA K_WRAPPER | K_PROCEDURAL? K_LANGUAGE | K_TYPE | K_DOMAIN | K_SCHEMA | K_FUNCTION | K_PROCEDURE | K_ROUTINE
-    | K_SYSTEM | K_DEFAULT K_PRIVILEGES | K_LARGE K_OBJECT) something
-  | K_IMPORT K_FOREIGN K_SCHEMA something
-  | K_SECURITY K_LABEL something
-  | K_REASSIGN K_OWNED something
+    | K_SYSTEM | K_DEFAULT K_PRIVILEGES | K_LARGE K_OBJECT) so=something
+  | K_IMPORT K_FOREIGN K_SCHEMA so=something
+  | K_SECURITY K_LABEL so=something
+  | K_REASSIGN K_OWNED so=something
   ;
 
 something: ~OTHER+;

@@ -118,7 +118,7 @@ const Placement* TreeBuilder::placement(G::PlacementContext* c) {
 ColumnDefinition TreeBuilder::column(G::ColumnDefinitionContext* c) {
   ColumnDefinition made;
   made.name = name(c->n);
-  made.type = func_type(c->ty);
+  made.type = type_name(c->ty);
   made.range = range(c);
   std::vector<Constraint> constraints;
   for (auto* q : c->q)
@@ -259,7 +259,7 @@ AlterCommand TreeBuilder::alter_command(G::AlterCommandContext* c) {
       const bool setting = type(c->act) == G::K_SET;
       if (type(c->act) == G::K_TYPE) {
         made.kind = Kind::kSetType;
-        made.type = func_type(c->ty);
+        made.type = type_name(c->ty);
         if (c->ue != nullptr) made.expr = expr(c->ue);
       } else if (c->nn != nullptr) {
         made.kind = setting ? Kind::kSetNotNull : Kind::kDropNotNull;

@@ -316,9 +316,11 @@ void GrammarTokens::own_words() {
       if (word_at(1, "shardlet") && tokens_.size() > 3) retype_own_words(1);
       return;
     case Grammar::K_SHOW: {
-      const bool own = word_at(1, "shards") || word_at(1, "shard") || word_at(1, "shardlets") || word_at(1, "sharded") ||
-                       word_at(1, "jobs") || word_at(1, "job") || word_at(1, "routers") || word_at(1, "pools") ||
-                       word_at(1, "stats");
+      // The words alone could also be a setting's name; what follows them cannot.
+      const bool own = word_at(1, "shards") || (word_at(1, "shard") && word_at(2, "maps")) || word_at(1, "shardlets") ||
+                       (word_at(1, "sharded") && type_at(2) == Grammar::K_TABLES) || word_at(1, "jobs") ||
+                       (word_at(1, "job") && type_at(2) != antlr4::Token::EOF) || word_at(1, "routers") ||
+                       word_at(1, "pools") || word_at(1, "stats");
       if (own && type_at(2) != Grammar::DOT) retype_own_words(1);
       return;
     }

@@ -55,7 +55,7 @@ typedTableElement: c=columnOptions | k=tableConstraint;
 
 columnOptions: n=colId (K_WITH K_OPTIONS)? q+=columnConstraint*;
 
-columnDefinition: n=colId ty=funcType (K_STORAGE st=colId)? (K_COMPRESSION (cm=colId | K_DEFAULT))? fo=foreignOptions? q+=columnConstraint*;
+columnDefinition: n=colId ty=typeName (K_COMPRESSION (cm=colId | K_DEFAULT))? fo=foreignOptions? q+=columnConstraint*;
 
 foreignOptions: K_OPTIONS LPAREN foreignOption (COMMA foreignOption)* RPAREN;
 
@@ -152,7 +152,7 @@ alterCommand
       | act=K_SET K_STORAGE colId
       | act=K_SET K_COMPRESSION (colId | K_DEFAULT)
       | act=K_ADD K_GENERATED (K_ALWAYS | K_BY K_DEFAULT) K_AS K_IDENTITY (LPAREN sequenceOption+ RPAREN)?
-      | (K_SET? K_DATA)? act=K_TYPE ty=funcType (K_COLLATE coll=anyName)? (K_USING ue=expr)?
+      | (K_SET K_DATA)? act=K_TYPE ty=typeName (K_COLLATE coll=anyName)? (K_USING ue=expr)?
       | act=K_OPTIONS LPAREN anything RPAREN
       | alterIdentity+
       )

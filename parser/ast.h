@@ -1,6 +1,7 @@
-// What all parts of the tree share. A tree is a plain value: nodes without behaviour that live in the arena of their
-// Statement (statement.h), hold views of its text, and never change once parsed; any number of threads may read one.
-// Every node bears the range of the statement's text it was read from, so that a rewrite is an edit of that text.
+// What all parts of the tree share. A tree is a plain value: nodes without behaviour that live in the arena of
+// their Statement (statement.h), hold views of its text, and never change once parsed; any number of threads
+// may read one. Every node bears the range of the statement's text it was read from, so that a rewrite is an
+// edit of that text.
 #pragma once
 
 #include <span>

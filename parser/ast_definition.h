@@ -158,7 +158,7 @@ struct CreateType {
   enum class Kind : std::uint8_t { kComposite, kEnum, kRange, kBase, kShell, kDomain };
   Kind kind = Kind::kShell;
   QualifiedName name;
-  List<std::string_view> labels;  // of an enum
+  List<std::string_view> labels;   // of an enum
   const TypeName* base = nullptr;  // of a domain
 };
 

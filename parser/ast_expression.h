@@ -62,7 +62,9 @@ struct ColumnRef : ExprOf<ExprKind::kColumnRef> {
   List<Name> parts;
   bool star = false;
 
-  [[nodiscard]] std::string_view column() const { return star || parts.empty() ? std::string_view{} : parts.back().text; }
+  [[nodiscard]] std::string_view column() const {
+    return star || parts.empty() ? std::string_view{} : parts.back().text;
+  }
   // What stands before the column: the table or its alias.
   [[nodiscard]] std::string_view qualifier() const {
     const std::size_t own = star ? 0 : 1;
@@ -154,10 +156,10 @@ struct Quantified : ExprOf<ExprKind::kQuantified> {
 struct Subquery : ExprOf<ExprKind::kSubquery> {
   enum class Form : std::uint8_t { kScalar, kExists, kIn, kAny, kAll, kArray, kUnique };
   Form form = Form::kScalar;
-  bool negated = false;         // NOT IN, NOT LIKE ANY
-  const Expr* test = nullptr;   // what stands before IN, op ANY or op ALL
-  std::string_view op;          // of kAny and kAll
-  List<Name> schema;            // OPERATOR(schema.=) ANY
+  bool negated = false;        // NOT IN, NOT LIKE ANY
+  const Expr* test = nullptr;  // what stands before IN, op ANY or op ALL
+  std::string_view op;         // of kAny and kAll
+  List<Name> schema;           // OPERATOR(schema.=) ANY
   const Query* query = nullptr;
 };
 
@@ -172,7 +174,13 @@ struct SortItem {
 };
 
 struct FrameBound {
-  enum class Kind : std::uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
+  enum class Kind : std::uint8_t {
+    kUnboundedPreceding,
+    kPreceding,
+    kCurrentRow,
+    kFollowing,
+    kUnboundedFollowing
+  };
   Kind kind = Kind::kCurrentRow;
   const Expr* offset = nullptr;
 };
@@ -200,9 +208,9 @@ struct Argument {
   bool variadic = false;
 };
 
-// A function call. Also what PostgreSQL gives a syntax of its own, with `special`: coalesce, nullif, greatest, least,
-// extract (its field is the first argument, a string), position, substring, overlay, trim, current_date and its like,
-// grouping, overlaps (two rows), collation_for, normalize, treat, and the xml functions.
+// A function call. Also what PostgreSQL gives a syntax of its own, with `special`: coalesce, nullif, greatest,
+// least, extract (its field is the first argument, a string), position, substring, overlay, trim, current_date
+// and its like, grouping, overlaps (two rows), collation_for, normalize, treat, and the xml functions.
 struct FuncCall : ExprOf<ExprKind::kFuncCall> {
   QualifiedName name;
   bool special = false;

@@ -1,5 +1,5 @@
-// Kintsugi's own statements: what the command layer executes. Names are folded as everywhere; key values are as written and
-// are typed by whoever knows the map's key.
+// Kintsugi's own statements: what the command layer executes. Names are folded as everywhere; key values are as
+// written and are typed by whoever knows the map's key.
 #pragma once
 
 #include <cstdint>

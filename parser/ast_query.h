@@ -112,8 +112,8 @@ struct IntoClause {
   bool unlogged = false;
 };
 
-// One SELECT without set operations, ORDER BY and LIMIT. A clause's range includes its keyword and is empty when the clause
-// is absent.
+// One SELECT without set operations, ORDER BY and LIMIT. A clause's range includes its keyword and is empty
+// when the clause is absent.
 struct Select {
   Range range;
   bool distinct = false;
@@ -144,7 +144,7 @@ struct SetOperand {
   const SetOperand* right = nullptr;
   const Select* select = nullptr;
   List<List<const Expr*>> values;
-  List<Range> value_rows;         // each row with its parentheses
+  List<Range> value_rows;           // each row with its parentheses
   const TableRef* table = nullptr;  // TABLE t
   const Query* query = nullptr;     // one in parentheses
   Range range;

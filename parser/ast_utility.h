@@ -8,7 +8,13 @@
 
 namespace kintsugi::parser {
 
-enum class Isolation : std::uint8_t { kDefault, kReadUncommitted, kReadCommitted, kRepeatableRead, kSerializable };
+enum class Isolation : std::uint8_t {
+  kDefault,
+  kReadUncommitted,
+  kReadCommitted,
+  kRepeatableRead,
+  kSerializable
+};
 
 struct TransactionModes {
   Isolation isolation = Isolation::kDefault;
@@ -87,15 +93,16 @@ struct Set {
     kValue,
     kDefault,
     kCurrent,
-    kTransaction,       // SET TRANSACTION modes
-    kCharacteristics,   // SET SESSION CHARACTERISTICS AS TRANSACTION modes
+    kTransaction,      // SET TRANSACTION modes
+    kCharacteristics,  // SET SESSION CHARACTERISTICS AS TRANSACTION modes
     kSnapshot,
     kConstraints
   };
   Form form = Form::kValue;
   bool local = false;
-  std::string_view name;  // folded, parts joined with dots; SET TIME ZONE is timezone, SET ROLE role, SET NAMES
-                          // client_encoding, SET SCHEMA search_path, SET SESSION AUTHORIZATION session_authorization
+  std::string_view
+      name;  // folded, parts joined with dots; SET TIME ZONE is timezone, SET ROLE role, SET NAMES
+             // client_encoding, SET SCHEMA search_path, SET SESSION AUTHORIZATION session_authorization
   List<SettingValue> values;
   TransactionModes modes;
   Range value_range;  // everything behind TO or =
@@ -157,8 +164,8 @@ struct Explain {
   bool verbose = false;
   bool route = false;  // Kintsugi's EXPLAIN (ROUTE)
   List<Option> options;
-  Preparable body;      // not set for the statements below
-  bool other = false;   // DECLARE, CREATE TABLE AS, REFRESH, EXECUTE ...
+  Preparable body;     // not set for the statements below
+  bool other = false;  // DECLARE, CREATE TABLE AS, REFRESH, EXECUTE ...
   Range body_range;
 };
 
@@ -171,10 +178,11 @@ struct Call {
   const FuncCall* call = nullptr;
 };
 
-// CLUSTER, REINDEX, REFRESH MATERIALIZED VIEW, TRUNCATE's neighbours: what is known is their first words and, where it
-// is one, the relation.
+// CLUSTER, REINDEX, REFRESH MATERIALIZED VIEW, TRUNCATE's neighbours: what is known is their first words and,
+// where it is one, the relation.
 struct Utility {
-  std::string_view head;  // in lower case: "create role", "reindex", "do", "checkpoint", "refresh materialized view"
+  std::string_view
+      head;  // in lower case: "create role", "reindex", "do", "checkpoint", "refresh materialized view"
   QualifiedName relation;
 };
 

@@ -3,8 +3,8 @@
 
 namespace kintsugi::parser {
 
-const FuncCall* TreeBuilder::call(QualifiedName function, G::CallArgumentsContext* args, G::CallSuffixContext* suffix,
-                                  Range whole) {
+const FuncCall* TreeBuilder::call(QualifiedName function, G::CallArgumentsContext* args,
+                                  G::CallSuffixContext* suffix, Range whole) {
   auto* made = make<FuncCall>();
   made->name = function;
   made->star = args->star != nullptr;
@@ -24,8 +24,7 @@ const FuncCall* TreeBuilder::call(QualifiedName function, G::CallArgumentsContex
   if (suffix == nullptr) return made;
   made->within_group = order_by(suffix->within);
   if (suffix->within != nullptr) {
-    if (args->ord != nullptr)
-      refuse(suffix->start, "cannot use multiple ORDER BY clauses with WITHIN GROUP");
+    if (args->ord != nullptr) refuse(suffix->start, "cannot use multiple ORDER BY clauses with WITHIN GROUP");
     if (made->distinct) refuse(suffix->start, "cannot use DISTINCT with WITHIN GROUP");
     if (args->va != nullptr) refuse(suffix->start, "cannot use VARIADIC with WITHIN GROUP");
   }
@@ -73,20 +72,24 @@ void TreeBuilder::frame(G::FrameClauseContext* c, WindowSpec& spec) {
     }
     return made;
   };
-  const auto wrong = [this](const Rule* where, const char* message) { refuse(where->start, message, {}, "42P20"); };
+  const auto wrong = [this](const Rule* where, const char* message) {
+    refuse(where->start, message, {}, "42P20");
+  };
   spec.frame = type(c->md) == G::K_RANGE  ? WindowSpec::Frame::kRange
                : type(c->md) == G::K_ROWS ? WindowSpec::Frame::kRows
                                           : WindowSpec::Frame::kGroups;
   spec.start = bound(c->b);
   if (spec.start.kind == Kind::kUnboundedFollowing) wrong(c->b, "frame start cannot be UNBOUNDED FOLLOWING");
   if (c->e == nullptr) {
-    if (spec.start.kind == Kind::kFollowing) wrong(c->b, "frame starting from following row cannot end with current row");
+    if (spec.start.kind == Kind::kFollowing)
+      wrong(c->b, "frame starting from following row cannot end with current row");
   } else {
     spec.end = bound(c->e);
     if (spec.end.kind == Kind::kUnboundedPreceding) wrong(c->e, "frame end cannot be UNBOUNDED PRECEDING");
     if (spec.start.kind == Kind::kCurrentRow && spec.end.kind == Kind::kPreceding)
       wrong(c->e, "frame starting from current row cannot have preceding rows");
-    if (spec.start.kind == Kind::kFollowing && (spec.end.kind == Kind::kPreceding || spec.end.kind == Kind::kCurrentRow))
+    if (spec.start.kind == Kind::kFollowing &&
+        (spec.end.kind == Kind::kPreceding || spec.end.kind == Kind::kCurrentRow))
       wrong(c->e, "frame starting from following row cannot have preceding rows");
   }
   switch (type(c->ex)) {
@@ -161,8 +164,10 @@ const Expr* TreeBuilder::common_function(G::CommonFunctionContext* c) {
       if (sql && c->args[0]->an != nullptr) syntax_error(c->args[0]->arrow);
       std::vector<const Expr*> args;
       if (c->sim != nullptr) {
-        if (type(c->b->op) != G::K_ESCAPE) syntax_error(c->stop);
-        else args = {expr(c->args[0]->e), expr(c->b->l), expr(c->b->r)};
+        if (type(c->b->op) != G::K_ESCAPE)
+          syntax_error(c->stop);
+        else
+          args = {expr(c->args[0]->e), expr(c->b->l), expr(c->b->r)};
         return special(c->w, args, whole);
       }
       for (auto* a : c->args) args.push_back(expr(a->e));
@@ -254,14 +259,16 @@ TypeName TreeBuilder::constant_type(G::ConstantTypeContext* c) {
     if (c->len == nullptr) return "float8";
     const std::string_view digits = written(range(c->len));
     const std::size_t bits = digits.size() > 4 ? 9999 : std::stoul(std::string(digits));
-    if (bits < 1) refuse(c->len, "precision for type float must be at least 1 bit", {}, sqlstate::kInvalidParameter);
+    if (bits < 1)
+      refuse(c->len, "precision for type float must be at least 1 bit", {}, sqlstate::kInvalidParameter);
     if (bits > 53)
       refuse(c->len, "precision for type float must be less than 54 bits", {}, sqlstate::kInvalidParameter);
     return bits <= 24 ? "float4" : "float8";
   };
   made.name = {list(std::vector<Name>{{named_type(), range(c->n)}}), range(c->n)};
   if (c->mods != nullptr) made.modifiers = exprs(c->mods->items);
-  if (c->len != nullptr && type(c->n) != G::K_FLOAT) made.modifiers = list(std::vector<const Expr*>{literal(c->len)});
+  if (c->len != nullptr && type(c->n) != G::K_FLOAT)
+    made.modifiers = list(std::vector<const Expr*>{literal(c->len)});
   return made;
 }
 

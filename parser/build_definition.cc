@@ -99,7 +99,8 @@ const CreateTable* TreeBuilder::create_table(G::CreateTableContext* c) {
   if (c->place != nullptr) {
     made->placement = placement(c->place);
     std::uint32_t end = made->placement->range.begin;
-    while (end > 0 && (text_[end - 1] == ' ' || text_[end - 1] == '\n' || text_[end - 1] == '\t' || text_[end - 1] == '\r'))
+    while (end > 0 && (text_[end - 1] == ' ' || text_[end - 1] == '\n' || text_[end - 1] == '\t' ||
+                       text_[end - 1] == '\r'))
       --end;
     made->without_placement.end = end;
   }
@@ -150,7 +151,7 @@ bool TreeBuilder::constraint(G::ColumnConstraintContext* c, Constraint& out, Qua
       out.kind = c->ident != nullptr ? Kind::kIdentity : Kind::kGenerated;
       out.always = c->always != nullptr;
       if (c->stored != nullptr && c->always == nullptr)
-        refuse(c->w, "for a generated column, GENERATED ALWAYS must be specified");
+        refuse(c->by, "for a generated column, GENERATED ALWAYS must be specified");
       break;
     case G::K_REFERENCES:
       out.kind = Kind::kForeignKey;
@@ -201,7 +202,9 @@ const AlterTable* TreeBuilder::alter_table(G::AlterTableContext* c) {
   switch (type(c->kind)) {
     case G::K_INDEX: made->kind = RelationKind::kIndex; break;
     case G::K_SEQUENCE: made->kind = RelationKind::kSequence; break;
-    case G::K_VIEW: made->kind = c->mat != nullptr ? RelationKind::kMaterializedView : RelationKind::kView; break;
+    case G::K_VIEW:
+      made->kind = c->mat != nullptr ? RelationKind::kMaterializedView : RelationKind::kView;
+      break;
     default: made->kind = c->frn != nullptr ? RelationKind::kForeignTable : RelationKind::kTable; break;
   }
   if (c->rel == nullptr) return made;  // ALTER TABLE ALL IN TABLESPACE
@@ -225,7 +228,8 @@ const AlterTable* TreeBuilder::alter_table(G::AlterTableContext* c) {
     one.kind = AlterCommand::Kind::kSetSchema;
     one.new_name = name(rest->sname);
   } else if (rest->att != nullptr || rest->det != nullptr) {
-    one.kind = rest->att != nullptr ? AlterCommand::Kind::kAttachPartition : AlterCommand::Kind::kDetachPartition;
+    one.kind =
+        rest->att != nullptr ? AlterCommand::Kind::kAttachPartition : AlterCommand::Kind::kDetachPartition;
     one.partition = relation(rest->par);
   } else if (rest->place != nullptr) {
     return made;

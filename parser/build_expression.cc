@@ -4,7 +4,8 @@
 namespace kintsugi::parser {
 namespace {
 
-// A chain of operators longer than this would overflow the stack of whoever walks the tree; PostgreSQL refuses such too.
+// A chain of operators longer than this would overflow the stack of whoever walks the tree; PostgreSQL refuses
+// such too.
 constexpr std::size_t kLongestChain = 5000;
 
 bool is_comparison(std::size_t type) {
@@ -63,7 +64,8 @@ const Expr* TreeBuilder::expr(G::ExprContext* c) {
     const std::size_t op = type(next->op);
     if (op == G::K_AND || op == G::K_OR) {
       std::vector<const Expr*> args;
-      if (const auto* same = as<BoolExpr>(node); same != nullptr && same->is_or == (op == G::K_OR) && next->l->p == nullptr)
+      if (const auto* same = as<BoolExpr>(node);
+          same != nullptr && same->is_or == (op == G::K_OR) && next->l->p == nullptr)
         args.assign(same->args.begin(), same->args.end());
       else
         args.push_back(node);
@@ -271,8 +273,8 @@ const Expr* TreeBuilder::bexpr(G::BexprContext* c) {
   return binary(c->q, c->op, left, bexpr(c->r), whole);
 }
 
-const Expr* TreeBuilder::binary(const G::QualifiedOpContext* q, const antlr4::Token* op, const Expr* left, const Expr* right,
-                                Range whole) {
+const Expr* TreeBuilder::binary(const G::QualifiedOpContext* q, const antlr4::Token* op, const Expr* left,
+                                const Expr* right, Range whole) {
   auto* made = make<Operator>();
   if (q == nullptr) {
     made->op = operator_text(op);

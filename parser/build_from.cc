@@ -42,7 +42,8 @@ const FromItem* TreeBuilder::from_primary(G::FromPrimaryContext* c) {
     made->range = whole;
     if (c->a == nullptr) {
       const bool values = made->query->body->kind == SetOperand::Kind::kValues;
-      refuse(c->sub->start, values ? "VALUES in FROM must have an alias" : "subquery in FROM must have an alias",
+      refuse(c->sub->start,
+             values ? "VALUES in FROM must have an alias" : "subquery in FROM must have an alias",
              values ? "For example, FROM (VALUES ...) [AS] foo." : "For example, FROM (SELECT ...) [AS] foo.");
     }
     return made;
@@ -79,7 +80,8 @@ const FromItem* TreeBuilder::from_function(G::FromPrimaryContext* c) {
     auto* call_node = make<FuncCall>();
     call_node->name = {list(std::vector<Name>{{"xmltable", range(c->xml->start)}}), range(c->xml->start)};
     call_node->special = true;
-    call_node->args = list(std::vector<Argument>{{{}, primary(c->xml->p), false}, {{}, primary(c->xml->pass->e), false}});
+    call_node->args =
+        list(std::vector<Argument>{{{}, primary(c->xml->p), false}, {{}, primary(c->xml->pass->e), false}});
     call_node->range = range(c->xml);
     made->functions = list(std::vector<const Expr*>{call_node});
     made->alias = alias(c->a);
@@ -100,13 +102,16 @@ const FromItem* TreeBuilder::from_function(G::FromPrimaryContext* c) {
 
 const Expr* TreeBuilder::windowless(G::WindowlessCallContext* c) {
   if (c->cf != nullptr) return common_function(c->cf);
-  if (c->sfx->start != nullptr && c->sfx->stop != nullptr && c->sfx->start->getStartIndex() <= c->sfx->stop->getStartIndex())
+  if (c->sfx->start != nullptr && c->sfx->stop != nullptr &&
+      c->sfx->start->getStartIndex() <= c->sfx->stop->getStartIndex())
     syntax_error(c->sfx->start);
   return call(qualified(c->fn != nullptr ? name(c->fn) : name(c->n), c->attrs), c->args, nullptr, range(c));
 }
 
 List<ColumnDefinitionItem> TreeBuilder::column_aliases(const std::vector<G::ColumnAliasContext*>& c) {
-  return map(c, [this](auto* item) { return ColumnDefinitionItem{name(item->n), type_name(item->ty), any_name(item->coll)}; });
+  return map(c, [this](auto* item) {
+    return ColumnDefinitionItem{name(item->n), type_name(item->ty), any_name(item->coll)};
+  });
 }
 
 Alias TreeBuilder::alias(G::TableAliasContext* c) {

@@ -49,7 +49,9 @@ StatementBody TreeBuilder::own(G::OwnStatementContext* c) {
   if (object == G::W_MAP) {
     auto* made = make<CreateShardMap>();
     made->name = own_name(c->n);
-    made->kind = type(c->kind) == G::K_RANGE ? MapKind::kRange : type(c->kind) == G::W_LIST ? MapKind::kList : MapKind::kHash;
+    made->kind = type(c->kind) == G::K_RANGE  ? MapKind::kRange
+                 : type(c->kind) == G::W_LIST ? MapKind::kList
+                                              : MapKind::kHash;
     made->key = map(c->types, [this](auto* t) { return type_name(t); });
     if (c->num != nullptr) {
       const std::string_view digits = written(range(c->num));
@@ -79,7 +81,7 @@ StatementBody TreeBuilder::own_shardlet(G::OwnStatementContext* c) {
     auto* made = make<AlterShardlet>();
     made->name = own_name(c->n);
     made->new_name = own_name(c->nn);
-    made->action = c->ren != nullptr               ? Action::kRename
+    made->action = c->ren != nullptr             ? Action::kRename
                    : type(c->st) == G::W_OFFLINE ? Action::kOffline
                    : type(c->st) == G::W_ONLINE  ? Action::kOnline
                                                  : Action::kReadOnly;
@@ -103,7 +105,8 @@ StatementBody TreeBuilder::own_shardlet(G::OwnStatementContext* c) {
       made->name = own_name(c->n);
       made->at = key_tuple(c->low);
       made->into = own_names(c->into);
-      if (c->into != nullptr && made->into.size() != 2) refuse(c->into->start, "INTO names the two shardlets of a split");
+      if (c->into != nullptr && made->into.size() != 2)
+        refuse(c->into->start, "INTO names the two shardlets of a split");
       made->move = own_name(c->mv);
       made->to_shard = own_name(c->sh);
       made->options = options;

@@ -1,6 +1,7 @@
 // The operands of expressions: literals, names, parentheses, subqueries, CASE, ARRAY.
 #include <charconv>
 
+#include "parser/scanner.h"
 #include "parser/tree_builder.h"
 
 namespace kintsugi::parser {
@@ -46,7 +47,8 @@ const Expr* TreeBuilder::literal(const antlr4::Token* token) {
   switch (type(token)) {
     case G::ICONST: made->literal = LiteralKind::kInteger; break;
     case G::FCONST:
-      made->literal = at(token)->token().kind == TokenKind::kInteger ? LiteralKind::kInteger : LiteralKind::kNumeric;
+      made->literal =
+          at(token)->token().kind == TokenKind::kInteger ? LiteralKind::kInteger : LiteralKind::kNumeric;
       break;
     case G::SCONST: made->literal = LiteralKind::kString; break;
     case G::BCONST: made->literal = LiteralKind::kBits; break;
@@ -81,12 +83,13 @@ const Expr* TreeBuilder::named(G::PrimaryContext* c) {
   std::vector<Name> parts{first};
   std::size_t used = 0;
   bool star = false;
-  for (; used < c->ind.size() && !star && (c->ind[used]->field != nullptr || c->ind[used]->star != nullptr); ++used) {
+  for (; used < c->ind.size() && !star && (c->ind[used]->field != nullptr || c->ind[used]->star != nullptr);
+       ++used) {
     star = c->ind[used]->star != nullptr;
     if (!star) parts.push_back(name(c->ind[used]->field));
   }
   if (c->call == nullptr && c->str == nullptr) {
-    if (star && used < c->ind.size()) syntax_error(c->ind[used]->start);
+    if (star && used < c->ind.size()) misplaced_star(c->stop);
     auto* made = make<ColumnRef>();
     made->parts = list(parts);
     made->star = star;
@@ -103,7 +106,8 @@ const Expr* TreeBuilder::named(G::PrimaryContext* c) {
   if (c->call != nullptr) {
     std::vector<const Expr*> modifiers;
     for (auto* argument_context : c->call->args) {
-      if (argument_context->an != nullptr) refuse(argument_context->start, "type modifier cannot have parameter name");
+      if (argument_context->an != nullptr)
+        refuse(argument_context->start, "type modifier cannot have parameter name");
       modifiers.push_back(expr(argument_context->e));
     }
     if (c->call->ord != nullptr) refuse(c->call->ord->start, "type modifier cannot have ORDER BY");
@@ -116,6 +120,13 @@ const Expr* TreeBuilder::named(G::PrimaryContext* c) {
   made->arg = string_literal(c->call != nullptr ? c->sfx->str : c->str);
   made->range = whole;
   return made;
+}
+
+// PostgreSQL notices a * that is not last when it has read the token behind the name.
+void TreeBuilder::misplaced_star(const antlr4::Token* last) {
+  if (failed_) return;
+  failed_ = true;
+  error_ = error_at(full_text_, (at(last) + 1)->range(), "improper use of \"*\"");
 }
 
 Indirection::Element TreeBuilder::step(G::IndirectionContext* c) {
@@ -133,12 +144,14 @@ Indirection::Element TreeBuilder::step(G::IndirectionContext* c) {
   return element;
 }
 
-const Expr* TreeBuilder::indirect(const Expr* base, const std::vector<G::IndirectionContext*>& steps, std::size_t from,
-                                  Range whole) {
+const Expr* TreeBuilder::indirect(const Expr* base, const std::vector<G::IndirectionContext*>& steps,
+                                  std::size_t from, Range whole) {
   if (from >= steps.size()) return base;
   auto* made = make<Indirection>();
   std::vector<Indirection::Element> elements;
   for (std::size_t i = from; i < steps.size(); ++i) elements.push_back(step(steps[i]));
+  for (std::size_t i = 0; i + 1 < elements.size(); ++i)
+    if (elements[i].step == Indirection::Step::kStar) misplaced_star(steps.back()->stop);
   made->base = base;
   made->steps = list(elements);
   made->range = whole;
@@ -150,7 +163,7 @@ const Expr* TreeBuilder::parenthesised(G::PrimaryContext* c) {
   const Range whole = range(c);
   const List<const Expr*> items = exprs(c->items);
   if (c->row == nullptr && items.size() == 1) {
-    if (c->over != nullptr) syntax_error(c->over->start);
+    if (c->over != nullptr) syntax_error(c->ov);
     return indirect(items[0], c->ind, 0, whole);
   }
   if (!c->ind.empty()) syntax_error(c->ind[0]->start);
@@ -174,6 +187,7 @@ const Expr* TreeBuilder::row(G::RowValueContext* c) {
 
 const Expr* TreeBuilder::overlaps(const Expr* left, G::RowValueContext* right, Range whole) {
   const Expr* other = row(right);
+  if (right->row == nullptr && right->items->e.size() == 1) syntax_error(right->rp);
   if (static_cast<const Row*>(other)->elements.size() != 2)
     refuse(right->start, "wrong number of parameters on right side of OVERLAPS expression");
   auto* made = make<FuncCall>();
@@ -188,9 +202,7 @@ const Expr* TreeBuilder::overlaps(const Expr* left, G::RowValueContext* right, R
 const Expr* TreeBuilder::case_expr(G::PrimaryContext* c) {
   auto* made = make<Case>();
   if (c->arg != nullptr) made->arg = expr(c->arg);
-  made->arms = map(c->arms, [this](auto* arm) {
-    return Case::When{expr(arm->cond), expr(arm->res)};
-  });
+  made->arms = map(c->arms, [this](auto* arm) { return Case::When{expr(arm->cond), expr(arm->res)}; });
   if (c->other != nullptr) made->otherwise = expr(c->other);
   made->range = range(c);
   return made;
@@ -198,13 +210,14 @@ const Expr* TreeBuilder::case_expr(G::PrimaryContext* c) {
 
 const Expr* TreeBuilder::array(G::ArrayLiteralContext* c) {
   auto* made = make<Array>();
-  made->elements = c->rows.empty() ? exprs(c->items) : map(c->rows, [this](auto* inner) { return array(inner); });
+  made->elements =
+      c->rows.empty() ? exprs(c->items) : map(c->rows, [this](auto* inner) { return array(inner); });
   made->range = range(c);
   return made;
 }
 
-const Subquery* TreeBuilder::subquery(Subquery::Form form, G::SubqueryContext* sub, G::WrappedSubqueryContext* wrapped,
-                                      Range whole) {
+const Subquery* TreeBuilder::subquery(Subquery::Form form, G::SubqueryContext* sub,
+                                      G::WrappedSubqueryContext* wrapped, Range whole) {
   auto* made = make<Subquery>();
   made->form = form;
   made->query = sub != nullptr ? query(sub) : query(wrapped);

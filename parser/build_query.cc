@@ -20,11 +20,17 @@ const Query* TreeBuilder::query(G::QueryContext* c) {
   return query(clause, c->q, range(c));
 }
 
-const Query* TreeBuilder::query(G::SubqueryContext* c) { return query(c->b); }
+const Query* TreeBuilder::query(G::SubqueryContext* c) {
+  return query(c->b);
+}
 
-const Query* TreeBuilder::query(G::WrappedSubqueryContext* c) { return c->sub != nullptr ? query(c->sub) : query(c->wsub); }
+const Query* TreeBuilder::query(G::WrappedSubqueryContext* c) {
+  return c->sub != nullptr ? query(c->sub) : query(c->wsub);
+}
 
-const Query* TreeBuilder::query(G::AnySubqueryContext* c) { return c->sub != nullptr ? query(c->sub) : query(c->wsub); }
+const Query* TreeBuilder::query(G::AnySubqueryContext* c) {
+  return c->sub != nullptr ? query(c->sub) : query(c->wsub);
+}
 
 const Query* TreeBuilder::query(const WithClause* clause, G::QueryBodyContext* c, Range whole) {
   auto* made = make<Query>();
@@ -48,20 +54,25 @@ void TreeBuilder::check_options(G::QueryBodyContext* c, const Query& outer) {
     refuse(nullptr, "WITH TIES cannot be specified without ORDER BY clause");
   if (outer.with_ties)
     for (const Locking& l : outer.locking)
-      if (l.wait == Locking::Wait::kSkip) refuse(nullptr, "SKIP LOCKED and WITH TIES options cannot be used together");
+      if (l.wait == Locking::Wait::kSkip)
+        refuse(nullptr, "SKIP LOCKED and WITH TIES options cannot be used together");
   if (outer.body->kind != SetOperand::Kind::kQuery) return;
   const Query* inner = outer.body->query;
-  for (; inner != nullptr; inner = inner->body->kind == SetOperand::Kind::kQuery ? inner->body->query : nullptr) {
+  for (; inner != nullptr;
+       inner = inner->body->kind == SetOperand::Kind::kQuery ? inner->body->query : nullptr) {
     if (c->ord != nullptr && !inner->order_by.empty())
       refuse(c->ord->s[0]->start, "multiple ORDER BY clauses not allowed");
     if (c->lim != nullptr) {
       for (auto* item : c->lim->l) {
         const bool offset = type(item->kind) == G::K_OFFSET;
-        const antlr4::Token* where = item->e != nullptr ? item->e->start : item->p != nullptr ? item->p->start : item->kind;
+        const antlr4::Token* where = item->e != nullptr   ? item->e->start
+                                     : item->p != nullptr ? item->p->start
+                                                          : item->kind;
         if (offset && inner->offset != nullptr) refuse(where, "multiple OFFSET clauses not allowed");
         if (!offset && !inner->limit_clause.empty()) refuse(where, "multiple LIMIT clauses not allowed");
       }
-      if (inner->offset != nullptr || !inner->limit_clause.empty()) refuse(nullptr, "multiple limit options not allowed");
+      if (inner->offset != nullptr || !inner->limit_clause.empty())
+        refuse(nullptr, "multiple limit options not allowed");
     }
     if (outer.with != nullptr && inner->with != nullptr)
       refuse(static_cast<Rule*>(c->parent)->start, "multiple WITH clauses not allowed");
@@ -98,8 +109,9 @@ List<Locking> TreeBuilder::locking(G::LockingClauseContext* c) {
   return map(c->l, [this](auto* item) {
     Locking made;
     const bool update = type(item->w) == G::K_UPDATE;
-    made.strength = update ? (item->no != nullptr ? Locking::Strength::kNoKeyUpdate : Locking::Strength::kUpdate)
-                           : (item->key != nullptr ? Locking::Strength::kKeyShare : Locking::Strength::kShare);
+    made.strength = update
+                        ? (item->no != nullptr ? Locking::Strength::kNoKeyUpdate : Locking::Strength::kUpdate)
+                        : (item->key != nullptr ? Locking::Strength::kKeyShare : Locking::Strength::kShare);
     if (type(item->wait) == G::K_NOWAIT) made.wait = Locking::Wait::kNoWait;
     if (type(item->wait) == G::K_SKIP) made.wait = Locking::Wait::kSkip;
     made.of = map(item->n, [this](auto* n) {
@@ -120,12 +132,13 @@ const SetOperand* TreeBuilder::set_expr(G::SetExprContext* c) {
 
 const SetOperand* TreeBuilder::set_term(G::SetTermContext* c) {
   const SetOperand* left = set_primary(c->t[0]);
-  for (std::size_t i = 0; i < c->op.size(); ++i) left = combine(c->op[i], c->q[i], left, set_primary(c->t[i + 1]));
+  for (std::size_t i = 0; i < c->op.size(); ++i)
+    left = combine(c->op[i], c->q[i], left, set_primary(c->t[i + 1]));
   return left;
 }
 
-const SetOperand* TreeBuilder::combine(const antlr4::Token* op, G::SetQuantifierContext* q, const SetOperand* left,
-                                       const SetOperand* right) {
+const SetOperand* TreeBuilder::combine(const antlr4::Token* op, G::SetQuantifierContext* q,
+                                       const SetOperand* left, const SetOperand* right) {
   auto* made = make<SetOperand>();
   made->kind = type(op) == G::K_UNION       ? SetOperand::Kind::kUnion
                : type(op) == G::K_INTERSECT ? SetOperand::Kind::kIntersect
@@ -246,7 +259,6 @@ const CommonTable* TreeBuilder::common_table(G::CommonTableContext* c) {
     made->materialized = c->no != nullptr ? CommonTable::Materialized::kNo : CommonTable::Materialized::kYes;
   if (c->b != nullptr) {
     made->body = preparable(c->b);
-    if (made->body.merge != nullptr) syntax_error(c->b->mrg->start);
   } else {
     made->body.query = query(c->ws);
     made->body.range = range(c->ws);

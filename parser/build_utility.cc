@@ -121,7 +121,9 @@ const Transaction* TreeBuilder::transaction(G::TransactionStatementContext* c) {
   switch (type(c->w)) {
     case G::K_ABORT: made->kind = Kind::kRollback; break;
     case G::K_ROLLBACK:
-      made->kind = c->n != nullptr ? Kind::kRollbackTo : c->prep != nullptr ? Kind::kRollbackPrepared : Kind::kRollback;
+      made->kind = c->n != nullptr      ? Kind::kRollbackTo
+                   : c->prep != nullptr ? Kind::kRollbackPrepared
+                                        : Kind::kRollback;
       break;
     case G::K_COMMIT:
     case G::K_END: made->kind = c->prep != nullptr ? Kind::kCommitPrepared : Kind::kCommit; break;
@@ -254,9 +256,12 @@ void TreeBuilder::set_rest(G::SetRestContext* c, Set& out) {
     case G::K_TIME:
       out.name = "timezone";
       out.value_range = range(c->z);
-      if (c->z->def != nullptr) out.form = Set::Form::kDefault;
-      else if (c->z->str != nullptr && c->z->iv == nullptr) out.values = one_string(c->z->str);
-      else out.values = list(std::vector<SettingValue>{{SettingValue::Kind::kWord, lower(out.value_range)}});
+      if (c->z->def != nullptr)
+        out.form = Set::Form::kDefault;
+      else if (c->z->str != nullptr && c->z->iv == nullptr)
+        out.values = one_string(c->z->str);
+      else
+        out.values = list(std::vector<SettingValue>{{SettingValue::Kind::kWord, lower(out.value_range)}});
       return;
     case G::K_CATALOG: out.name = "catalog"; break;
     case G::K_SCHEMA: out.name = "search_path"; break;
@@ -331,7 +336,6 @@ const Copy* TreeBuilder::copy(G::CopyStatementContext* c) {
     auto* inner = make<Preparable>();
     if (c->b != nullptr) {
       *inner = preparable(c->b);
-      if (inner->merge != nullptr) syntax_error(c->b->mrg->start);
     } else {
       inner->query = query(c->ws);
       inner->range = range(c->ws);
@@ -341,11 +345,12 @@ const Copy* TreeBuilder::copy(G::CopyStatementContext* c) {
   made->from = type(c->dir) == G::K_FROM;
   made->program = c->prog != nullptr;
   made->standard_stream = c->f->w != nullptr;
-  if (made->program && made->standard_stream) refuse(c->f->start, "STDIN/STDOUT not allowed with PROGRAM");
+  if (made->program && made->standard_stream) refuse(nullptr, "STDIN/STDOUT not allowed with PROGRAM");
   if (c->f->str != nullptr) made->file = string_of(c->f->str);
   std::vector<Option> options;
   if (c->bin != nullptr) options.push_back({"format", "binary", true, {}, false, range(c->bin)});
-  if (c->delim != nullptr) options.push_back({"delimiter", string_of(c->delim), true, {}, false, range(c->delim)});
+  if (c->delim != nullptr)
+    options.push_back({"delimiter", string_of(c->delim), true, {}, false, range(c->delim)});
   for (auto* o : c->o->old) options.push_back(old_copy_option(o));
   for (auto* o : c->o->o) options.push_back(copy_option(o));
   made->options = list(options);

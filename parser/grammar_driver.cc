@@ -34,15 +34,23 @@ class StopAtFirstError final : public antlr4::DefaultErrorStrategy {
   bool inErrorRecoveryMode(antlr4::Parser*) override { return false; }
 };
 
+constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+// How far before an error a decision may have been taken that led to it.
+constexpr std::size_t kWindow = 32;
+
 // Walks the learned automaton without ANTLR's locks: everything it reads belongs to this thread.
 class Predictor final : public antlr4::atn::ParserATNSimulator {
  public:
-  Predictor(antlr4::Parser* recognizer, const antlr4::atn::ATN& network, std::vector<antlr4::dfa::DFA>& automata,
-            antlr4::atn::PredictionContextCache& contexts)
+  Predictor(antlr4::Parser* recognizer, const antlr4::atn::ATN& network,
+            std::vector<antlr4::dfa::DFA>& automata, antlr4::atn::PredictionContextCache& contexts)
       : ParserATNSimulator(recognizer, network, automata, contexts) {}
+
+  // From this token on every decision looks at the rules it really stands in, and learns nothing for later.
+  void predict_exactly_from(std::size_t token) { exact_from_ = token; }
 
   std::size_t adaptivePredict(antlr4::TokenStream* input, std::size_t decision,
                               antlr4::ParserRuleContext* outer) override {
+    if (input->index() >= exact_from_) return predict_exactly(input, decision, outer);
     const antlr4::dfa::DFA& automaton = decisionToDFA[decision];
     const antlr4::dfa::DFAState* state = automaton.s0;
     if (state != nullptr && automaton.isPrecedenceDfa()) {
@@ -64,10 +72,37 @@ class Predictor final : public antlr4::atn::ParserATNSimulator {
   }
 
  protected:
+  // ANTLR would leave a rule that could end before the trouble, and report the token where it began to look
+  // ahead. Our grammar names what follows every rule, so where the look-ahead fails is where the error is.
+  std::size_t getAltThatFinishedDecisionEntryRule(antlr4::atn::ATNConfigSet*) override {
+    return antlr4::atn::ATN::INVALID_ALT_NUMBER;
+  }
+
   antlr4::dfa::DFAState* getExistingTargetState(antlr4::dfa::DFAState* previous, std::size_t token) override {
     const auto edge = previous->edges.find(token);
     return edge == previous->edges.end() ? nullptr : edge->second;
   }
+
+ private:
+  std::size_t predict_exactly(antlr4::TokenStream* input, std::size_t decision,
+                              antlr4::ParserRuleContext* outer) {
+    antlr4::dfa::DFA& automaton = decisionToDFA[decision];
+    const std::size_t begin = input->index();
+    _input = input;
+    _startIndex = begin;
+    _outerContext = outer;
+    _dfa = &automaton;
+    const auto restore = antlrcpp::finally([&] {
+      mergeCache.clear();
+      _dfa = nullptr;
+      input->seek(begin);
+    });
+    const auto start = computeStartState(automaton.atnStartState, outer, true);
+    antlr4::dfa::DFAState none;
+    return execATNWithFullContext(automaton, &none, start.get(), input, begin, outer);
+  }
+
+  std::size_t exact_from_ = kNever;
 };
 
 }  // namespace
@@ -82,7 +117,8 @@ struct GrammarDriver::Machine {
   Machine() {
     const antlr4::atn::ATN& atn = grammar.getATN();
     automata.reserve(atn.getNumberOfDecisions());
-    for (std::size_t i = 0; i < atn.getNumberOfDecisions(); ++i) automata.emplace_back(atn.getDecisionState(i), i);
+    for (std::size_t i = 0; i < atn.getNumberOfDecisions(); ++i)
+      automata.emplace_back(atn.getDecisionState(i), i);
     predictor = new Predictor(&grammar, atn, automata, contexts);
     grammar.setInterpreter(predictor);  // owns it
     grammar.setErrorHandler(std::make_shared<StopAtFirstError>());
@@ -108,11 +144,34 @@ Result<Grammar::StatementContext*> GrammarDriver::parse(GrammarTokens& tokens) {
   } catch (const SyntaxError&) {
     // The full prediction says whether it really is one, and where.
   }
-  try {
-    return machine_->run(tokens, PredictionMode::LL)->s;
-  } catch (const SyntaxError& error) {
-    return fail(error_at(tokens.text(), error.token->range(), "syntax error"));
+  // What kind a parenthesis is was guessed from the tokens in it. Where one is in the way, the grammar gets to
+  // try the other kinds: what stands in the parenthesis is then either right or the true place of the error.
+  const GrammarToken* furthest = nullptr;
+  int tries = 0;
+  while (true) {
+    try {
+      return machine_->run(tokens, PredictionMode::LL)->s;
+    } catch (const SyntaxError& error) {
+      if (furthest == nullptr || error.token->range().begin > furthest->range().begin) {
+        furthest = error.token;
+        tries = 0;
+      }
+    }
+    if (tries == 2 || !tokens.turn_parenthesis(*furthest)) break;
+    ++tries;
   }
+  // ANTLR's learned look-ahead forgets which rules it stands in, so it may turn away from an error that it has
+  // already read past. Once more then, exactly, over the last stretch before the error: that finds the very
+  // token PostgreSQL stops at.
+  const std::size_t error_index = tokens.index_of(*furthest);
+  machine_->predictor->predict_exactly_from(error_index > kWindow ? error_index - kWindow : 0);
+  try {
+    machine_->run(tokens, PredictionMode::LL);
+  } catch (const SyntaxError& error) {
+    if (error.token->range().begin > furthest->range().begin) furthest = error.token;
+  }
+  machine_->predictor->predict_exactly_from(kNever);
+  return fail(error_at(tokens.text(), furthest->range(), "syntax error"));
 }
 
 }  // namespace kintsugi::parser

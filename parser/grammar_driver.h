@@ -1,7 +1,7 @@
-// Runs the generated grammar over one statement's tokens. Each driver has its own prediction caches, because ANTLR's shared
-// ones are guarded by process-wide locks and race nevertheless: so one driver a thread. It first parses with the fast
-// prediction (SLL) and gives up at the first trouble; only then does it parse again with the full one, which also finds
-// where exactly PostgreSQL would say that the error is.
+// Runs the generated grammar over one statement's tokens. Each driver has its own prediction caches, because
+// ANTLR's shared ones are guarded by process-wide locks and race nevertheless: so one driver a thread. It first
+// parses with the fast prediction (SLL) and gives up at the first trouble; only then does it parse again with
+// the full one, which also finds where exactly PostgreSQL would say that the error is.
 #pragma once
 
 #include <memory>

@@ -95,8 +95,8 @@ bool is_open(std::size_t type) {
 
 // What stands before the last part of the name in ALTER TABLE name REPLICATED.
 bool follows_table_name(std::size_t before_name) {
-  return before_name == Grammar::K_TABLE || before_name == Grammar::K_EXISTS || before_name == Grammar::K_ONLY ||
-         before_name == Grammar::DOT;
+  return before_name == Grammar::K_TABLE || before_name == Grammar::K_EXISTS ||
+         before_name == Grammar::K_ONLY || before_name == Grammar::DOT;
 }
 
 bool begins_query(std::size_t type, std::size_t after) {
@@ -139,7 +139,8 @@ Status GrammarTokens::read(std::string_view text, Range statement, bool standard
     if (token.kind == TokenKind::kEnd) break;
     tokens_.emplace_back(grammar_type(text, token), token);
   }
-  // The end says what stands behind it, so that an error there reads as PostgreSQL's: the semicolon, or the end of input.
+  // The end says what stands behind it, so that an error there reads as PostgreSQL's: the semicolon, or the end
+  // of input.
   Scanner behind(text, standard_conforming_strings);
   behind.seek(statement.end);
   Token end = behind.next();
@@ -151,6 +152,16 @@ Status GrammarTokens::read(std::string_view text, Range statement, bool standard
   quantified_operators();
   own_words();
   return {};
+}
+
+bool GrammarTokens::turn_parenthesis(const GrammarToken& token) {
+  GrammarToken& turned = tokens_[index_of(token)];
+  switch (turned.type()) {
+    case Grammar::LPAREN: turned.set_type(Grammar::LPAREN_SELECT); return true;
+    case Grammar::LPAREN_SELECT: turned.set_type(Grammar::LPAREN_WRAP); return true;
+    case Grammar::LPAREN_WRAP: turned.set_type(Grammar::LPAREN); return true;
+    default: return false;
+  }
 }
 
 antlr4::Token* GrammarTokens::LT(ssize_t k) {
@@ -181,7 +192,8 @@ Status GrammarTokens::unicode_escapes() {
       if (type_at(i + 1) == Grammar::K_UESCAPE) {
         if (type_at(i + 2) != Grammar::SCONST || tokens_[i + 2].token().kind == TokenKind::kUnicodeString) {
           const std::size_t at = i + 2 < tokens_.size() ? i + 2 : tokens_.size() - 1;
-          return fail(error_at(text_, tokens_[at].range(), "UESCAPE must be followed by a simple string literal"));
+          return fail(
+              error_at(text_, tokens_[at].range(), "UESCAPE must be followed by a simple string literal"));
         }
         KG_TRY(const std::string escape, decode_string(text_, tokens_[i + 2].token()));
         const char c = escape.size() == 1 ? escape[0] : '\0';
@@ -206,8 +218,8 @@ void GrammarTokens::look_ahead() {
     const std::size_t next = tokens_[i + 1].type();
     switch (tokens_[i].type()) {
       case Grammar::K_NOT:
-        if (next == Grammar::K_BETWEEN || next == Grammar::K_IN || next == Grammar::K_LIKE || next == Grammar::K_ILIKE ||
-            next == Grammar::K_SIMILAR)
+        if (next == Grammar::K_BETWEEN || next == Grammar::K_IN || next == Grammar::K_LIKE ||
+            next == Grammar::K_ILIKE || next == Grammar::K_SIMILAR)
           tokens_[i].set_type(Grammar::NOT_LA);
         break;
       case Grammar::K_NULLS:
@@ -232,8 +244,8 @@ void GrammarTokens::look_ahead() {
 
 // `= ANY (...)` and its like get operator tokens of their own.
 void GrammarTokens::quantified_operators() {
-  for (std::size_t i = 0; i + 2 < tokens_.size(); ++i) {
-    if (!is_any(tokens_[i + 1].type()) || !is_open(tokens_[i + 2].type())) continue;
+  for (std::size_t i = 0; i + 1 < tokens_.size(); ++i) {
+    if (!is_any(tokens_[i + 1].type())) continue;
     switch (tokens_[i].type()) {
       case Grammar::LT:
       case Grammar::GT:
@@ -255,9 +267,9 @@ void GrammarTokens::quantified_operators() {
   }
 }
 
-// Inside out: a parenthesis holds a query when it begins one, or when it begins with such a parenthesis and goes on as a
-// query does (UNION ...). When it holds nothing but such a parenthesis it wraps a query: whether that is a subquery in
-// two pairs of parentheses or an expression is for the grammar to say.
+// Inside out: a parenthesis holds a query when it begins one, or when it begins with such a parenthesis and
+// goes on as a query does (UNION ...). When it holds nothing but such a parenthesis it wraps a query: whether
+// that is a subquery in two pairs of parentheses or an expression is for the grammar to say.
 void GrammarTokens::match_parentheses() {
   open_.clear();
   closed_.assign(tokens_.size(), 0);
@@ -282,9 +294,8 @@ void GrammarTokens::match_parentheses() {
       if (before == Grammar::IDENT) return true;
       if (tokens_[i - 1].token().kind != TokenKind::kIdentifier) return false;
       const Keyword* keyword = find_keyword(tokens_[i - 1].token().of(text_));
-      return keyword != nullptr && keyword->category != KeywordCategory::kReserved &&
-             before != Grammar::K_IN && before != Grammar::K_EXISTS && before != Grammar::K_COPY &&
-             before != Grammar::K_EXPLAIN;
+      return keyword != nullptr && keyword->category != KeywordCategory::kReserved && before != Grammar::K_IN &&
+             before != Grammar::K_EXISTS && before != Grammar::K_COPY && before != Grammar::K_EXPLAIN;
     }();
     if (closed_[i] == behind)
       tokens_[i].set_type(Grammar::LPAREN_WRAP);
@@ -293,8 +304,8 @@ void GrammarTokens::match_parentheses() {
   }
 }
 
-// Kintsugi's words are tokens only in a statement that begins as one of Kintsugi's, and in the clause behind CREATE or
-// ALTER TABLE that says where the rows live.
+// Kintsugi's words are tokens only in a statement that begins as one of Kintsugi's, and in the clause behind
+// CREATE or ALTER TABLE that says where the rows live.
 void GrammarTokens::own_words() {
   const std::size_t first = type_at(0);
   if (first == Grammar::IDENT) {
@@ -317,10 +328,10 @@ void GrammarTokens::own_words() {
       return;
     case Grammar::K_SHOW: {
       // The words alone could also be a setting's name; what follows them cannot.
-      const bool own = word_at(1, "shards") || (word_at(1, "shard") && word_at(2, "maps")) || word_at(1, "shardlets") ||
-                       (word_at(1, "sharded") && type_at(2) == Grammar::K_TABLES) || word_at(1, "jobs") ||
-                       (word_at(1, "job") && type_at(2) != antlr4::Token::EOF) || word_at(1, "routers") ||
-                       word_at(1, "pools") || word_at(1, "stats");
+      const bool own = word_at(1, "shards") || (word_at(1, "shard") && word_at(2, "maps")) ||
+                       word_at(1, "shardlets") || (word_at(1, "sharded") && type_at(2) == Grammar::K_TABLES) ||
+                       word_at(1, "jobs") || (word_at(1, "job") && type_at(2) != antlr4::Token::EOF) ||
+                       word_at(1, "routers") || word_at(1, "pools") || word_at(1, "stats");
       if (own && type_at(2) != Grammar::DOT) retype_own_words(1);
       return;
     }
@@ -337,7 +348,8 @@ void GrammarTokens::own_words() {
     if (word_at(i, "shard") && type_at(i + 1) == Grammar::K_BY)
       tokens_[i].set_type(Grammar::W_SHARD);
     else if (word_at(i, "replicated") && type_at(i + 1) == antlr4::Token::EOF &&
-             (first == Grammar::K_CREATE ? type_at(i - 1) == Grammar::RPAREN : follows_table_name(type_at(i - 2))))
+             (first == Grammar::K_CREATE ? type_at(i - 1) == Grammar::RPAREN
+                                         : follows_table_name(type_at(i - 2))))
       tokens_[i].set_type(Grammar::W_REPLICATED);
   }
 }

@@ -1,7 +1,7 @@
-// The tokens of one statement as the grammar wants them: PostgreSQL's keywords looked up, the few words that PostgreSQL's
-// own parser tells apart by looking ahead (NOT BETWEEN, NULLS FIRST, WITH TIME) marked, and parentheses that hold a
-// subquery told from those that hold an expression, so that the grammar never has to look far ahead.
-// Inside parser/ only: this header knows ANTLR. One thread.
+// The tokens of one statement as the grammar wants them: PostgreSQL's keywords looked up, the few words that
+// PostgreSQL's own parser tells apart by looking ahead (NOT BETWEEN, NULLS FIRST, WITH TIME) marked, and
+// parentheses that hold a subquery told from those that hold an expression, so that the grammar never has to
+// look far ahead. Inside parser/ only: this header knows ANTLR. One thread.
 #pragma once
 
 #include <Token.h>
@@ -48,11 +48,19 @@ class GrammarToken final : public antlr4::Token {
 
 class GrammarTokens final : public antlr4::TokenStream {
  public:
-  // Reads the tokens of `statement`, a range of `text`. What follows the range is looked at only for the text of an error
-  // at the statement's end. Fails as PostgreSQL does where the text cannot be scanned.
+  // Reads the tokens of `statement`, a range of `text`. What follows the range is looked at only for the text
+  // of an error at the statement's end. Fails as PostgreSQL does where the text cannot be scanned.
   Status read(std::string_view text, Range statement, bool standard_conforming_strings);
 
   [[nodiscard]] std::string_view text() const { return text_; }
+
+  // Makes an opening parenthesis one of the next kind; false when the token is none. Three turns make it what
+  // it was.
+  bool turn_parenthesis(const GrammarToken& token);
+
+  [[nodiscard]] std::size_t index_of(const GrammarToken& token) const {
+    return static_cast<std::size_t>(&token - tokens_.data());
+  }
 
   antlr4::Token* LT(ssize_t k) override;
   antlr4::Token* get(std::size_t index) const override { return const_cast<GrammarToken*>(&tokens_[index]); }

@@ -55,7 +55,8 @@ const Keyword* find(const std::array<Keyword, N>& words, const std::array<std::i
   }
   const std::string_view folded(lower.data(), word.size());
   for (auto slot = hash(folded) % kSlots; table[slot] >= 0; slot = (slot + 1) % kSlots)
-    if (words[static_cast<std::size_t>(table[slot])].word == folded) return &words[static_cast<std::size_t>(table[slot])];
+    if (words[static_cast<std::size_t>(table[slot])].word == folded)
+      return &words[static_cast<std::size_t>(table[slot])];
   return nullptr;
 }
 
@@ -64,7 +65,9 @@ constexpr auto kOwnWordTable = make_table(kOwnWords);
 
 }  // namespace
 
-const Keyword* find_keyword(std::string_view word) { return find(kKeywords, kKeywordTable, word); }
+const Keyword* find_keyword(std::string_view word) {
+  return find(kKeywords, kKeywordTable, word);
+}
 
 std::uint16_t find_own_word(std::string_view word) {
   const Keyword* found = find(kOwnWords, kOwnWordTable, word);

@@ -9,7 +9,7 @@ namespace kintsugi::parser {
 enum class KeywordCategory : std::uint8_t { kNone, kUnreserved, kColumnName, kTypeOrFunction, kReserved };
 
 struct Keyword {
-  std::string_view word;  // lower case
+  std::string_view word;    // lower case
   std::uint16_t token = 0;  // the grammar's token
   KeywordCategory category = KeywordCategory::kNone;
   bool bare_label = false;

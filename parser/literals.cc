@@ -28,7 +28,8 @@ void append_utf8(std::string& out, std::uint32_t c) {
   }
 }
 
-// How many bytes the character at i has, 0 when it is not UTF-8 (or is a zero byte, which PostgreSQL takes nowhere).
+// How many bytes the character at i has, 0 when it is not UTF-8 (or is a zero byte, which PostgreSQL takes
+// nowhere).
 std::size_t utf8_length(std::string_view s, std::size_t i) {
   const auto byte = [&](std::size_t k) { return i + k < s.size() ? static_cast<unsigned char>(s[i + k]) : 0U; };
   const auto tail = [&](std::size_t k) { return (byte(k) & 0xC0U) == 0x80U; };
@@ -87,10 +88,12 @@ std::size_t content_begin(TokenKind kind, std::string_view source) {
   }
 }
 
-// Calls `plain(c)` for each character of a quoted token's content; doubled quotes are one, the parts of a continued string
-// are one string. `escaped(i)` handles a backslash at i and returns where to go on; without it backslashes are plain.
+// Calls `plain(c)` for each character of a quoted token's content; doubled quotes are one, the parts of a
+// continued string are one string. `escaped(i)` handles a backslash at i and returns where to go on; without it
+// backslashes are plain.
 template <class Plain, class Escaped>
-void each_character(std::string_view source, std::size_t i, char quote, bool escapes, Plain plain, Escaped escaped) {
+void each_character(std::string_view source, std::size_t i, char quote, bool escapes, Plain plain,
+                    Escaped escaped) {
   while (i < source.size()) {
     if (source[i] == quote) {
       if (i + 1 < source.size() && source[i + 1] == quote) {
@@ -124,8 +127,12 @@ std::uint32_t read_hex(std::string_view s, std::size_t i, std::size_t digits) {
   return value;
 }
 
-bool is_first_surrogate(std::uint32_t c) { return c >= 0xD800 && c <= 0xDBFF; }
-bool is_second_surrogate(std::uint32_t c) { return c >= 0xDC00 && c <= 0xDFFF; }
+bool is_first_surrogate(std::uint32_t c) {
+  return c >= 0xD800 && c <= 0xDBFF;
+}
+bool is_second_surrogate(std::uint32_t c) {
+  return c >= 0xDC00 && c <= 0xDFFF;
+}
 std::uint32_t join_surrogates(std::uint32_t first, std::uint32_t second) {
   return ((first & 0x3FF) << 10) + 0x10000 + (second & 0x3FF);
 }
@@ -180,7 +187,8 @@ std::string decode_escapes(std::string_view source) {
 std::string unicode_content(TokenKind kind, std::string_view source) {
   std::string content;
   const char quote = kind == TokenKind::kUnicodeString ? '\'' : '"';
-  each_character(source, 3, quote, false, [&](char c) { content.push_back(c); }, [](std::size_t i) { return i + 1; });
+  each_character(
+      source, 3, quote, false, [&](char c) { content.push_back(c); }, [](std::size_t i) { return i + 1; });
   return content;
 }
 
@@ -290,8 +298,9 @@ Result<std::string> decode_string(std::string_view text, Token token, char escap
     case TokenKind::kDollarString: return std::string(plain_string(text, token));
     default: break;
   }
-  each_character(source, content_begin(token.kind, source), '\'', false, [&](char c) { value.push_back(c); },
-                 [](std::size_t i) { return i + 1; });
+  each_character(
+      source, content_begin(token.kind, source), '\'', false, [&](char c) { value.push_back(c); },
+      [](std::size_t i) { return i + 1; });
   return value;
 }
 
@@ -306,7 +315,8 @@ Result<std::string> decode_identifier(std::string_view text, Token token, char e
     std::size_t at = 0;
     resolve_unicode(unicode_content(token.kind, source), escape, name, at);
   } else {
-    each_character(source, 1, '"', false, [&](char c) { name.push_back(c); }, [](std::size_t i) { return i + 1; });
+    each_character(
+        source, 1, '"', false, [&](char c) { name.push_back(c); }, [](std::size_t i) { return i + 1; });
   }
   cut_name(name);
   return name;

@@ -1,5 +1,5 @@
-// What a literal or a name means: quotes taken off, escapes resolved, unquoted names folded and names cut as PostgreSQL
-// does. Any thread.
+// What a literal or a name means: quotes taken off, escapes resolved, unquoted names folded and names cut as
+// PostgreSQL does. Any thread.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace kintsugi::parser {
 
-// The value of a string token of any of its kinds (also the digits of B'' and X''). `escape` matters to U&'' only.
-// Fails when escapes make bytes that are not UTF-8.
+// The value of a string token of any of its kinds (also the digits of B'' and X''). `escape` matters to U&''
+// only. Fails when escapes make bytes that are not UTF-8.
 [[nodiscard]] Result<std::string> decode_string(std::string_view text, Token token, char escape = '\\');
 
 // The name an identifier token means, quoted or not.
 [[nodiscard]] Result<std::string> decode_identifier(std::string_view text, Token token, char escape = '\\');
 
-// When the token's meaning is written in the text as it stands, that part of the text; otherwise an empty view, and
-// decode_* must make it.
+// When the token's meaning is written in the text as it stands, that part of the text; otherwise an empty view,
+// and decode_* must make it.
 [[nodiscard]] std::string_view plain_string(std::string_view text, Token token);
 [[nodiscard]] std::string_view plain_identifier(std::string_view text, Token token);
 

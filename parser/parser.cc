@@ -29,7 +29,8 @@ Result<std::unique_ptr<const Statement>> Parser::parse(std::string_view text, Pa
   return statement;
 }
 
-Result<std::unique_ptr<const Statement>> Parser::parse(std::string_view text, Range statement, ParseOptions options) {
+Result<std::unique_ptr<const Statement>> Parser::parse(std::string_view text, Range statement,
+                                                       ParseOptions options) {
   KG_CHECK(machine_->tokens.read(text, statement, options.standard_conforming_strings));
   KG_TRY(auto* context, machine_->driver.parse(machine_->tokens));
   auto made = std::make_unique<Statement>(statement.of(text));
@@ -40,9 +41,11 @@ Result<std::unique_ptr<const Statement>> Parser::parse(std::string_view text, Ra
 void Parser::warm_up() {
   static constexpr std::string_view kShapes[] = {
       "SELECT a, t.b FROM t WHERE a = 1 AND t.b = 'x' OR c IN (1, 2) ORDER BY a DESC LIMIT 10 OFFSET 5",
-      "SELECT count(*), sum(a) FROM s.t AS x JOIN u ON x.a = u.b LEFT JOIN v USING (c) WHERE x.a = $1 GROUP BY b HAVING count(*) > 1",
+      "SELECT count(*), sum(a) FROM s.t AS x JOIN u ON x.a = u.b LEFT JOIN v USING (c) WHERE x.a = $1 GROUP BY "
+      "b HAVING count(*) > 1",
       "SELECT a FROM t WHERE b BETWEEN $1 AND $2 AND c IS NOT NULL AND d = ANY($3) AND e LIKE 'x%' FOR UPDATE",
-      "INSERT INTO t (a, b, c) VALUES ($1, 'x', now()), (1, NULL, 2.5) ON CONFLICT (a) DO UPDATE SET b = excluded.b RETURNING a",
+      "INSERT INTO t (a, b, c) VALUES ($1, 'x', now()), (1, NULL, 2.5) ON CONFLICT (a) DO UPDATE SET b = "
+      "excluded.b RETURNING a",
       "UPDATE t SET a = a + $1, b = 'x' WHERE c = $2",
       "DELETE FROM t WHERE a = $1 AND b < 5",
       "BEGIN",

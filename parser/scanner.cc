@@ -95,18 +95,15 @@ Token Scanner::next() {
     case '\'':
       if (!standard_strings_) return escape_string(begin, begin);
       return quoted_string(TokenKind::kString, begin, begin, "unterminated quoted string");
-    case '"':
-      return quoted_identifier(TokenKind::kQuotedIdentifier, begin, begin);
-    case '$':
-      return dollar(begin);
+    case '"': return quoted_identifier(TokenKind::kQuotedIdentifier, begin, begin);
+    case '$': return dollar(begin);
     case '.':
       if (is(at(begin + 1), kDigit)) return number(begin);
       return token(TokenKind::kPunctuation, begin, begin + (at(begin + 1) == '.' ? 2 : 1));
     case ':':
       return token(TokenKind::kPunctuation, begin,
                    begin + (at(begin + 1) == ':' || at(begin + 1) == '=' ? 2 : 1));
-    default:
-      return token(TokenKind::kPunctuation, begin, begin + 1);
+    default: return token(TokenKind::kPunctuation, begin, begin + 1);
   }
 }
 
@@ -171,8 +168,7 @@ Token Scanner::identifier(std::uint32_t begin) {
       if (quote == '&' && at(begin + 2) == '"')
         return quoted_identifier(TokenKind::kUnicodeIdentifier, begin, begin + 2);
       break;
-    default:
-      break;
+    default: break;
   }
   // N'...' needs no case of its own: PostgreSQL reads the N as the keyword NCHAR and then an ordinary string.
   std::uint32_t i = begin + 1;

@@ -1,5 +1,6 @@
-// One parsed statement: its text and its tree. Immutable and self-contained (the tree's views and ranges are into its own
-// copy of the text, offsets from 0), so it may be shared between threads and kept as long as anyone likes.
+// One parsed statement: its text and its tree. Immutable and self-contained (the tree's views and ranges are
+// into its own copy of the text, offsets from 0), so it may be shared between threads and kept as long as
+// anyone likes.
 #pragma once
 
 #include <memory>
@@ -15,16 +16,16 @@
 
 namespace kintsugi::parser {
 
-using StatementBody =
-    std::variant<std::monostate, const Query*, const Insert*, const Update*, const Delete*, const Merge*,
-                 const Transaction*, const DeclareCursor*, const Fetch*, const CloseCursor*, const Prepare*, const Execute*,
-                 const Deallocate*, const Set*, const Reset*, const Show*, const Discard*, const LockTable*, const Notify*,
-                 const Copy*, const Explain*, const Vacuum*, const Call*, const Utility*, const CreateTable*,
-                 const CreateTableAs*, const AlterTable*, const CreateIndex*, const CreateView*, const CreateSequence*,
-                 const CreateSchema*, const CreateType*, const CreateFunction*, const DropObjects*, const Truncate*,
-                 const Grant*, const Comment*, const CreateShard*, const AlterShard*, const CreateShardMap*,
-                 const CreateShardlet*, const AlterShardlet*, const DropOwn*, const SplitShardlet*, const MergeShardlets*,
-                 const MoveShardlet*, const Rebalance*, const DrainShard*, const ControlJob*, const ShowOwn*>;
+using StatementBody = std::variant<
+    std::monostate, const Query*, const Insert*, const Update*, const Delete*, const Merge*, const Transaction*,
+    const DeclareCursor*, const Fetch*, const CloseCursor*, const Prepare*, const Execute*, const Deallocate*,
+    const Set*, const Reset*, const Show*, const Discard*, const LockTable*, const Notify*, const Copy*,
+    const Explain*, const Vacuum*, const Call*, const Utility*, const CreateTable*, const CreateTableAs*,
+    const AlterTable*, const CreateIndex*, const CreateView*, const CreateSequence*, const CreateSchema*,
+    const CreateType*, const CreateFunction*, const DropObjects*, const Truncate*, const Grant*, const Comment*,
+    const CreateShard*, const AlterShard*, const CreateShardMap*, const CreateShardlet*, const AlterShardlet*,
+    const DropOwn*, const SplitShardlet*, const MergeShardlets*, const MoveShardlet*, const Rebalance*,
+    const DrainShard*, const ControlJob*, const ShowOwn*>;
 
 class Statement {
  public:

@@ -47,7 +47,8 @@ void TreeBuilder::syntax_error(const antlr4::Token* token) {
   error_ = error_at(full_text_, at(token)->range(), "syntax error");
 }
 
-void TreeBuilder::refuse(const antlr4::Token* where, std::string message, std::string hint, std::string_view state) {
+void TreeBuilder::refuse(const antlr4::Token* where, std::string message, std::string hint,
+                         std::string_view state) {
   if (failed_) return;
   failed_ = true;
   error_ = Error{};

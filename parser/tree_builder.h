@@ -1,5 +1,6 @@
-// Reads ANTLR's contexts into our tree, once, straight after the parse. It also refuses what PostgreSQL's grammar refuses by
-// precedence or in its actions (a < b < c, a subquery in FROM without a name). One use, one thread.
+// Reads ANTLR's contexts into our tree, once, straight after the parse. It also refuses what PostgreSQL's
+// grammar refuses by precedence or in its actions (a < b < c, a subquery in FROM without a name). One use, one
+// thread.
 #pragma once
 
 #include <cstring>
@@ -69,6 +70,7 @@ class TreeBuilder {
 
   // ---- errors: the first one stands
   void syntax_error(const antlr4::Token* token);
+  void misplaced_star(const antlr4::Token* last);
   void refuse(const antlr4::Token* where, std::string message, std::string hint = {},
               std::string_view state = sqlstate::kSyntaxError);
 
@@ -78,7 +80,9 @@ class TreeBuilder {
   Name name(const Context* context) {
     return context == nullptr ? Name{} : name_of(context->t);
   }
-  Name own_name(const G::OwnNameContext* c) { return c == nullptr ? Name{} : c->n != nullptr ? name(c->n) : name_of(c->t); }
+  Name own_name(const G::OwnNameContext* c) {
+    return c == nullptr ? Name{} : c->n != nullptr ? name(c->n) : name_of(c->t);
+  }
   List<Name> names(const G::NameListContext* c);
   QualifiedName qualified(Name first, const std::vector<G::ColLabelContext*>& rest);
   QualifiedName any_name(const G::AnyNameContext* c);
@@ -99,22 +103,26 @@ class TreeBuilder {
   const Expr* primary(G::PrimaryContext* c);
   const Expr* named(G::PrimaryContext* c);
   const Expr* parenthesised(G::PrimaryContext* c);
-  const Expr* indirect(const Expr* base, const std::vector<G::IndirectionContext*>& steps, std::size_t from, Range whole);
+  const Expr* indirect(const Expr* base, const std::vector<G::IndirectionContext*>& steps, std::size_t from,
+                       Range whole);
   Indirection::Element step(G::IndirectionContext* c);
   const Expr* literal(const antlr4::Token* token);
   const Expr* string_literal(const antlr4::Token* token);
-  const Expr* binary(const G::QualifiedOpContext* q, const antlr4::Token* op, const Expr* left, const Expr* right, Range whole);
+  const Expr* binary(const G::QualifiedOpContext* q, const antlr4::Token* op, const Expr* left,
+                     const Expr* right, Range whole);
   const Expr* row(G::RowValueContext* c);
   const Expr* overlaps(const Expr* left, G::RowValueContext* right, Range whole);
   const Expr* case_expr(G::PrimaryContext* c);
   const Expr* array(G::ArrayLiteralContext* c);
-  const Subquery* subquery(Subquery::Form form, G::SubqueryContext* sub, G::WrappedSubqueryContext* wrapped, Range whole);
+  const Subquery* subquery(Subquery::Form form, G::SubqueryContext* sub, G::WrappedSubqueryContext* wrapped,
+                           Range whole);
   const Expr* typed_literal(G::TypedLiteralContext* c);
   const Expr* common_function(G::CommonFunctionContext* c);
   List<Name> operator_schema(const G::OperatorNameContext* c);
 
   // ---- calls, types, windows (build_call.cc)
-  const FuncCall* call(QualifiedName name, G::CallArgumentsContext* args, G::CallSuffixContext* suffix, Range whole);
+  const FuncCall* call(QualifiedName name, G::CallArgumentsContext* args, G::CallSuffixContext* suffix,
+                       Range whole);
   const FuncCall* special(const antlr4::Token* word, std::vector<const Expr*> args, Range whole);
   Argument argument(G::ArgumentContext* c);
   const Over* over(G::CallSuffixContext* c);
@@ -137,7 +145,8 @@ class TreeBuilder {
   const SetOperand* set_expr(G::SetExprContext* c);
   const SetOperand* set_term(G::SetTermContext* c);
   const SetOperand* set_primary(G::SetPrimaryContext* c);
-  const SetOperand* combine(const antlr4::Token* op, G::SetQuantifierContext* q, const SetOperand* left, const SetOperand* right);
+  const SetOperand* combine(const antlr4::Token* op, G::SetQuantifierContext* q, const SetOperand* left,
+                            const SetOperand* right);
   const Select* select(G::SetPrimaryContext* c);
   void limits(G::LimitClauseContext* c, Query& query);
   void check_options(G::QueryBodyContext* c, const Query& outer);

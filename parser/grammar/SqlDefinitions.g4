@@ -68,7 +68,7 @@ columnConstraint
     | w=K_PRIMARY K_KEY wo=withOptions? (K_USING K_INDEX K_TABLESPACE colId)?
     | w=K_CHECK lparen e=expr RPAREN (noinh=K_NO K_INHERIT)?
     | w=K_DEFAULT be=bexpr
-    | w=K_GENERATED (always=K_ALWAYS | K_BY K_DEFAULT) K_AS
+    | w=K_GENERATED (always=K_ALWAYS | by=K_BY K_DEFAULT) K_AS
         (ident=K_IDENTITY (LPAREN so+=sequenceOption+ RPAREN)? | lparen e=expr RPAREN stored=K_STORED)
     | w=K_REFERENCES rt=anyName (LPAREN cols=nameList RPAREN)? km=keyMatch? ka+=keyAction*
     )

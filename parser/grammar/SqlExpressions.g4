@@ -72,8 +72,8 @@ primary
   | fn=typeFuncKw (call=callArguments sfx=callSuffix | str=SCONST)
   | tl=typedLiteral
   | sub=subquery ind+=indirection*
-  | lp=(LPAREN | LPAREN_WRAP) items=exprList rp=RPAREN (ind+=indirection* | K_OVERLAPS over=rowValue)
-  | row=K_ROW LPAREN items=exprList? RPAREN (K_OVERLAPS over=rowValue)?
+  | lp=(LPAREN | LPAREN_WRAP) items=exprList rp=RPAREN (ind+=indirection* | ov=K_OVERLAPS over=rowValue)
+  | row=K_ROW LPAREN items=exprList? RPAREN (ov=K_OVERLAPS over=rowValue)?
   | cas=K_CASE arg=expr? arms+=caseArm+ (K_ELSE other=expr)? K_END
   | ex=K_EXISTS (sub=subquery | wsub=wrappedSubquery)
   | ar=K_ARRAY (sub=subquery | wsub=wrappedSubquery | al=arrayLiteral)
@@ -89,7 +89,7 @@ wrappedSubquery: LPAREN_WRAP (sub=subquery | wsub=wrappedSubquery) RPAREN;
 
 anySubquery: sub=subquery | wsub=wrappedSubquery;
 
-rowValue: LPAREN items=exprList RPAREN | row=K_ROW LPAREN items=exprList? RPAREN;
+rowValue: LPAREN items=exprList rp=RPAREN | row=K_ROW LPAREN items=exprList? RPAREN;
 
 arrayLiteral: LBRACKET (items=exprList | rows+=arrayLiteral (COMMA rows+=arrayLiteral)*)? RBRACKET;
 

@@ -8,7 +8,8 @@
 
 namespace kintsugi::parser {
 
-// Nothing when both take the text, or when both refuse it with the same message at the same place. `text` is one statement.
+// Nothing when both take the text, or when both refuse it with the same message at the same place. `text` is
+// one statement.
 [[nodiscard]] std::string disagreement(Parser& parser, const std::string& text);
 
 // The statements of tests/parser/corpus/<file>.sql.

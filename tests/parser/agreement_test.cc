@@ -15,12 +15,18 @@ namespace kintsugi::parser {
 std::string disagreement(Parser& parser, const std::string& text) {
   const oracle::Failure theirs = oracle::parse(text);
   Error ours;
-  if (auto parsed = parser.parse(text, Range{0, static_cast<std::uint32_t>(text.size())}); !parsed) ours = parsed.error();
+  for (Range statement : split_statements(text)) {
+    auto parsed = parser.parse(text, statement);
+    if (parsed) continue;
+    ours = parsed.error();
+    break;
+  }
   if (ours.message == theirs.message && ours.position == theirs.position) return {};
   const auto say = [](const std::string& message, int position) {
     return message.empty() ? std::string("accepts") : message + " (at " + std::to_string(position) + ")";
   };
-  return "ours: " + say(ours.message, ours.position) + "\nPostgreSQL: " + say(theirs.message, theirs.position) + "\n" + text;
+  return "ours: " + say(ours.message, ours.position) + "\nPostgreSQL: " + say(theirs.message, theirs.position) +
+         "\n" + text;
 }
 
 std::vector<std::string> corpus(const std::string& file) {
@@ -57,7 +63,7 @@ TEST_P(Corpus, IsTakenAsPostgresTakesIt) {
   const auto statements = corpus(GetParam());
   ASSERT_GE(statements.size(), 20U);
   for (const std::string& text : statements) {
-    ASSERT_FALSE(oracle::parse(text).failed()) << "not PostgreSQL: " << text;
+    EXPECT_FALSE(oracle::parse(text).failed()) << "not PostgreSQL: " << text;
     EXPECT_EQ(disagreement(parser, text), "");
   }
 }
@@ -89,7 +95,7 @@ TEST(Rejected, WithPostgresWordsAtPostgresPlace) {
   const auto lines = corpus_lines("rejected.txt");
   ASSERT_GE(lines.size(), 400U);
   for (const std::string& text : lines) {
-    ASSERT_TRUE(oracle::parse(text).failed()) << "PostgreSQL takes: " << text;
+    EXPECT_TRUE(oracle::parse(text).failed()) << "PostgreSQL takes: " << text;
     EXPECT_EQ(disagreement(parser, text), "");
   }
 }

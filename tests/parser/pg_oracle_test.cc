@@ -23,37 +23,24 @@ std::uint64_t varint(std::string_view bytes, std::size_t& i) {
 
 TokenKind kind_of(int code, std::string_view source) {
   switch (code) {
-    case 258:
-      return source.starts_with('"') ? TokenKind::kQuotedIdentifier : TokenKind::kIdentifier;
-    case 259:
-      return TokenKind::kUnicodeIdentifier;
-    case 260:
-      return source.find_first_of(".eE") == source.npos ? TokenKind::kInteger : TokenKind::kNumeric;
-    case 261:
-      return TokenKind::kString;
-    case 262:
-      return TokenKind::kUnicodeString;
-    case 263:
-      return TokenKind::kBitString;
-    case 264:
-      return TokenKind::kHexString;
-    case 265:
-      return TokenKind::kOperator;
-    case 266:
-      return TokenKind::kInteger;
-    case 267:
-      return TokenKind::kParameter;
+    case 258: return source.starts_with('"') ? TokenKind::kQuotedIdentifier : TokenKind::kIdentifier;
+    case 259: return TokenKind::kUnicodeIdentifier;
+    case 260: return source.find_first_of(".eE") == source.npos ? TokenKind::kInteger : TokenKind::kNumeric;
+    case 261: return TokenKind::kString;
+    case 262: return TokenKind::kUnicodeString;
+    case 263: return TokenKind::kBitString;
+    case 264: return TokenKind::kHexString;
+    case 265: return TokenKind::kOperator;
+    case 266: return TokenKind::kInteger;
+    case 267: return TokenKind::kParameter;
     case 268:
     case 269:
-    case 270:
-      return TokenKind::kPunctuation;
+    case 270: return TokenKind::kPunctuation;
     case 271:
     case 272:
     case 273:
-    case 274:
-      return TokenKind::kOperator;
-    default:
-      break;
+    case 274: return TokenKind::kOperator;
+    default: break;
   }
   if (code > 276) return TokenKind::kIdentifier;  // a keyword
   if (code > 0 && std::string_view("+-*/%^<>=").find(static_cast<char>(code)) != std::string_view::npos)

@@ -10,6 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSweepEvery = 10s;
+constexpr auto kPatienceWithOwn = 5ms;  // before a busy thread is asked for its next free connection
+constexpr auto kAskAgainAfter = 200ms;
 constexpr std::size_t kLookedAt = 8;  // idle connections looked at for one with the right settings
 
 Error waited_too_long(const PoolSlots& slots, milliseconds waited) {
@@ -88,32 +90,40 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
     auto connecting = connect(waiter, deadline, std::move(still_wanted));
     co_return co_await std::move(connecting);
   }
-  // Connections that idle with other startup options make room before anybody waits.
   Ticket ticket{waiter, nullptr, false};
   waiting_.push_back(&ticket);
   slots_->waiting.fetch_add(1);
-  owner_.help(slots_, &owner_, false);
-  ThreadPools* self = &owner_;
-  const bool poor =
-      owner_.owned(slots_.get()) * owner_.directory().threads() < static_cast<std::size_t>(slots_->limit());
-  owner_.directory().tell_others(
-      self, [slots = slots_, self, poor](ThreadPools& other) { other.help(slots, self, poor); });
-
+  // Connections that idle, here with other startup options or on another thread, make room at once. Busy ones of
+  // other threads are asked for only after a while: under load every thread serves its own clients fastest, and
+  // yet nobody may starve beside a thread that has enough.
+  ask_for_room(false);
+  Deadline ask_again = Deadline::in(kPatienceWithOwn);
   while (ticket.backend == nullptr && !ticket.may_connect) {
-    const bool in_time = co_await waiter->wait(deadline);
+    const bool in_time = co_await waiter->wait(deadline.sooner(ask_again));
     if (ticket.backend != nullptr || ticket.may_connect) break;
     Status wanted_still = still_wanted();
-    if (!in_time || !wanted_still) {
+    if ((!in_time && deadline.passed()) || !wanted_still) {
       leave(ticket);
       if (!wanted_still) co_return fail(std::move(wanted_still).error());
-      co_return fail(
-          waited_too_long(*slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
+      co_return fail(waited_too_long(
+          *slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
+    }
+    if (ask_again.passed()) {
+      ask_for_room(true);
+      ask_again = Deadline::in(kAskAgainAfter);
     }
   }
   slots_->waiting.fetch_sub(1);
   if (ticket.backend != nullptr) co_return lease(std::move(ticket.backend));
   auto connecting = connect(waiter, deadline, std::move(still_wanted));
   co_return co_await std::move(connecting);
+}
+
+void BackendPool::ask_for_room(bool of_busy_threads) {
+  owner_.help(slots_, &owner_, false);
+  ThreadPools* self = &owner_;
+  owner_.directory().tell_others(
+      self, [slots = slots_, self, of_busy_threads](ThreadPools& other) { other.help(slots, self, of_busy_threads); });
 }
 
 void BackendPool::leave(Ticket& ticket) {
@@ -160,6 +170,7 @@ io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline
 }
 
 void BackendPool::take_back(std::unique_ptr<Backend> backend) {
+  backend->stream.set_target(nullptr);  // who held it may be gone before the next one has it
   const bool clean = !backend->broken && backend->status == wire::TransactionStatus::kIdle &&
                      backend->out.empty() && backend->carry.empty() && *backend->cancels_under_way == 0 &&
                      !owner_.shutting_down_;
@@ -269,11 +280,6 @@ void PoolDirectory::tell_others(ThreadPools* self, const std::function<void(Thre
   }
 }
 
-std::size_t PoolDirectory::threads() {
-  std::lock_guard lock(mutex_);
-  return std::max<std::size_t>(threads_.size(), 1);
-}
-
 // ---- ThreadPools ----
 
 ThreadPools::ThreadPools(io::Loop& loop, PoolDirectory& directory) : loop_(loop), directory_(directory) {
@@ -293,14 +299,6 @@ BackendPool& ThreadPools::pool_for(const std::shared_ptr<const ShardLogin>& logi
   return *pool;
 }
 
-std::size_t ThreadPools::owned(const PoolSlots* slots) const {
-  std::size_t sum = 0;
-  for (auto at = pools_.lower_bound({slots, nullptr}); at != pools_.end() && at->first.first == slots; ++at) {
-    sum += at->second->owned();
-  }
-  return sum;
-}
-
 void ThreadPools::help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember) {
   for (auto at = pools_.lower_bound({slots.get(), nullptr});
        at != pools_.end() && at->first.first == slots.get(); ++at) {
@@ -315,7 +313,9 @@ void ThreadPools::help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* nee
     }
     return;
   }
-  if (remember && needy != this) debts_[slots.get()].push_back(needy);
+  if (!remember || needy == this) return;
+  std::deque<ThreadPools*>& owed = debts_[slots.get()];
+  if (std::find(owed.begin(), owed.end(), needy) == owed.end()) owed.push_back(needy);
 }
 
 bool ThreadPools::pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend) {

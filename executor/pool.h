@@ -110,6 +110,7 @@ class BackendPool final : public io::EventTarget {
                                          std::function<Status()> still_wanted);
   BackendLease lease(std::unique_ptr<Backend> backend);
   void leave(Ticket& ticket);
+  void ask_for_room(bool of_busy_threads);
 
   ThreadPools& owner_;
   std::shared_ptr<PoolSlots> slots_;
@@ -131,7 +132,6 @@ class PoolDirectory {
   // Runs `work` on every thread but the caller's.
   void tell_others(ThreadPools* self, const std::function<void(ThreadPools&)>& work);
   [[nodiscard]] const PoolConfig& config() const { return config_; }
-  [[nodiscard]] std::size_t threads();
 
  private:
   PoolConfig config_;
@@ -156,7 +156,6 @@ class ThreadPools {
   [[nodiscard]] io::Loop& loop() { return loop_; }
   [[nodiscard]] PoolDirectory& directory() { return directory_; }
   [[nodiscard]] const PoolConfig& config() const { return directory_.config(); }
-  [[nodiscard]] std::size_t owned(const PoolSlots* slots) const;
   // Closes what is idle; what is leased closes when it comes back.
   void shut_down();
 

@@ -6,6 +6,7 @@
 
 #include "executor/backend.h"
 #include "executor/dsn.h"
+#include "wire/scram.h"
 
 namespace kintsugi::executor {
 
@@ -13,14 +14,18 @@ namespace kintsugi::executor {
 struct ShardLogin {
   std::string shard;  // its name
   Dsn dsn;
-  std::string role;                           // as whom: the DSN's user, or the client's
-  std::string password;                       // the DSN's, or the client's
+  std::string role;      // as whom: the DSN's user, or the client's
+  std::string password;  // the DSN's, or the client's
+  // Without a password: what the client's own SCRAM login has shown. Good where the shard stores the same
+  // verifier.
+  std::optional<wire::ScramKeys> keys;
   std::shared_ptr<const io::TlsContext> tls;  // null with sslmode disable
 
   // Resolves the DSN against a client's name and password, and loads the certificates it names.
   static Result<std::shared_ptr<const ShardLogin>> make(std::string shard, const Dsn& dsn,
                                                         std::string_view client_user,
-                                                        std::string_view client_password);
+                                                        std::string_view client_password,
+                                                        const std::optional<wire::ScramKeys>& client_keys);
 };
 
 // KG005 with the shard's name when it cannot be had. Two errors of the server pass as they are, because waiting

@@ -93,9 +93,9 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
   Ticket ticket{waiter, nullptr, false};
   waiting_.push_back(&ticket);
   slots_->waiting.fetch_add(1);
-  // Connections that idle, here with other startup options or on another thread, make room at once. Busy ones of
-  // other threads are asked for only after a while: under load every thread serves its own clients fastest, and
-  // yet nobody may starve beside a thread that has enough.
+  // Connections that idle, here with other startup options or on another thread, make room at once. Busy ones
+  // of other threads are asked for only after a while: under load every thread serves its own clients fastest,
+  // and yet nobody may starve beside a thread that has enough.
   ask_for_room(false);
   Deadline ask_again = Deadline::in(kPatienceWithOwn);
   while (ticket.backend == nullptr && !ticket.may_connect) {
@@ -105,8 +105,8 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
     if ((!in_time && deadline.passed()) || !wanted_still) {
       leave(ticket);
       if (!wanted_still) co_return fail(std::move(wanted_still).error());
-      co_return fail(waited_too_long(
-          *slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
+      co_return fail(
+          waited_too_long(*slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
     }
     if (ask_again.passed()) {
       ask_for_room(true);
@@ -122,8 +122,9 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
 void BackendPool::ask_for_room(bool of_busy_threads) {
   owner_.help(slots_, &owner_, false);
   ThreadPools* self = &owner_;
-  owner_.directory().tell_others(
-      self, [slots = slots_, self, of_busy_threads](ThreadPools& other) { other.help(slots, self, of_busy_threads); });
+  owner_.directory().tell_others(self, [slots = slots_, self, of_busy_threads](ThreadPools& other) {
+    other.help(slots, self, of_busy_threads);
+  });
 }
 
 void BackendPool::leave(Ticket& ticket) {

@@ -60,9 +60,9 @@ std::string session_state_sql(std::string_view login_role, const std::vector<std
          quote_literal(login_role);
   for (const std::string& name : custom_settings) {
     const std::string literal = quote_literal(name);
-    // What was never set, or was reset, reads as NULL or as an empty string.
+    // NULL: never set. One that was reset, or was set in a transaction only, stays behind as an empty string.
     sql += " UNION ALL SELECT 's', " + literal + ", pg_catalog.current_setting(" + literal +
-           ", true) WHERE pg_catalog.current_setting(" + literal + ", true) <> ''";
+           ", true) WHERE pg_catalog.current_setting(" + literal + ", true) IS NOT NULL";
   }
   return sql;
 }

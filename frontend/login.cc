@@ -32,6 +32,7 @@ class Login {
   std::string& input_;
   io::Waiter* waiter_;
   Deadline deadline_;
+  std::optional<wire::ScramKeys> keys_;  // of a client that has proved itself: good for the shards as well
 };
 
 io::Task<LoginOutcome> Login::refuse(Error error) {
@@ -99,10 +100,7 @@ io::Task<Status> Login::start_tls() {
 }
 
 io::Task<Status> Login::negotiate(const wire::StartupMessage* startup) {
-  std::vector<std::string_view> unknown;
-  for (const auto& [name, value] : startup->parameters) {
-    if (name.starts_with("_pq_.")) unknown.push_back(name);
-  }
+  const std::vector<std::string_view> unknown = startup->protocol_options();
   if (startup->minor == 0 && unknown.empty()) co_return Status{};
   std::string bytes;
   wire::append_negotiate_version(bytes, 0, unknown);
@@ -137,8 +135,9 @@ io::Task<Status> Login::scram(wire::ScramVerifier verifier) {
   std::string binding;
   std::vector<std::string_view> mechanisms;
   if (client_.encrypted()) {
-    KG_CO_TRY(binding, wire::tls_server_end_point(client_.tls_context()->certificate_der()));
-    mechanisms.push_back(wire::kScramSha256Plus);
+    // A certificate whose signature has no hash of its own (Ed25519) has no binding: then there is no PLUS.
+    binding = wire::tls_server_end_point(client_.tls_context()->certificate_der()).value_or("");
+    if (!binding.empty()) mechanisms.push_back(wire::kScramSha256Plus);
   }
   mechanisms.push_back(wire::kScramSha256);
   std::string bytes;
@@ -148,15 +147,10 @@ io::Task<Status> Login::scram(wire::ScramVerifier verifier) {
 
   auto choosing = next_password();
   KG_CO_TRY(std::string initial, co_await std::move(choosing));
-  wire::BodyReader reader(initial);
-  const std::string_view mechanism = reader.cstring();
-  const std::int32_t size = reader.i32();
-  const std::string_view client_first =
-      size < 0 ? std::string_view{} : reader.bytes(static_cast<std::size_t>(size));
-  if (!reader.done()) co_return fail(sqlstate::kProtocolViolation, "malformed SASLInitialResponse message");
+  KG_CO_TRY(auto chosen, wire::read_sasl_initial(initial));
 
   wire::ScramServer server(std::move(verifier), binding);
-  KG_CO_TRY(std::string server_first, server.first(mechanism, client_first));
+  KG_CO_TRY(std::string server_first, server.first(chosen.mechanism, chosen.data));
   std::string challenge;
   wire::append_authentication(challenge, wire::AuthKind::kSaslContinue, server_first);
   auto challenging = send(std::move(challenge));
@@ -167,6 +161,7 @@ io::Task<Status> Login::scram(wire::ScramVerifier verifier) {
   KG_CO_TRY(std::string server_final, server.final(client_final));
   std::string proof;
   wire::append_authentication(proof, wire::AuthKind::kSaslFinal, server_final);
+  keys_ = server.keys();
   auto answering = send(std::move(proof));
   co_return co_await std::move(answering);
 }
@@ -184,6 +179,7 @@ io::Task<Status> Login::authenticate(const User* user, std::string name) {
 
 io::Task<LoginOutcome> Login::run() {
   wire::StartupMessage startup;
+  bool asked_tls = false, asked_gss = false;
   for (;;) {
     auto reading = next_initial_packet();
     auto packet = co_await std::move(reading);
@@ -199,8 +195,13 @@ io::Task<LoginOutcome> Login::run() {
       startup = std::move(*message);
       break;
     }
+    const bool tls = std::holds_alternative<wire::SslRequest>(*packet);
     Status answered;
-    if (std::holds_alternative<wire::SslRequest>(*packet)) {
+    if (std::exchange(tls ? asked_tls : asked_gss, true)) {
+      // PostgreSQL takes each of them once, and a second one for the version it would be.
+      answered = fail(sqlstate::kNotSupported, std::string("unsupported frontend protocol 1234.") +
+                                                   (tls ? "5679" : "5680") + ": server supports 3.0 to 3.0");
+    } else if (tls) {
       auto starting = start_tls();
       answered = co_await std::move(starting);
     } else {
@@ -228,8 +229,7 @@ io::Task<LoginOutcome> Login::run() {
     auto refusing = refuse(std::move(proved).error());
     co_return co_await std::move(refusing);
   }
-  std::string_view database = startup.get("database");
-  if (database.empty()) database = user->user;
+  const std::string_view database = startup.database();
   if (database != shared_.config.database.name) {
     Error error{.sqlstate = std::string(sqlstate::kInvalidCatalogName),
                 .message = "database \"" + std::string(database) + "\" does not exist",
@@ -239,6 +239,7 @@ io::Task<LoginOutcome> Login::run() {
   }
   user->admin = known != nullptr ? known->admin : true;
   if (known != nullptr) user->password = known->password;
+  user->keys = std::move(keys_);
   co_return LoginOutcome{.kind = LoginOutcome::kUser, .user = std::move(*user)};
 }
 

@@ -2,6 +2,7 @@
 // coroutine under one deadline; knows nothing of shards.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct Shared;
 
 struct LoggedIn {
   std::string user;
-  std::string password;  // for shards whose DSN names no user; may be empty
+  std::string password;                 // for shards whose DSN names no user; may be empty
+  std::optional<wire::ScramKeys> keys;  // the same, when only the verifier is configured
   bool admin = false;
   std::string application_name;
   bool has_application_name = false;

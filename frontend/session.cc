@@ -11,21 +11,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kChunksInARow = 8;  // from one shard to one client before the others have their turn
-constexpr std::uint32_t kSmallMessage = 10000;  // as PostgreSQL: PQ_SMALL_MESSAGE_LIMIT
-
-// Messages whose length PostgreSQL bounds tightly, whatever the configuration allows.
-bool is_small(char type) {
-  switch (type) {
-    case wire::client::kDescribe:
-    case wire::client::kExecute:
-    case wire::client::kClose:
-    case wire::client::kFlush:
-    case wire::client::kSync:
-    case wire::client::kTerminate:
-    case wire::client::kCopyDone: return true;
-    default: return false;
-  }
-}
 
 }  // namespace
 
@@ -85,7 +70,7 @@ io::Task<bool> Session::enter() {
   key_ = worker_.add(this);
   logged_in_ = true;
 
-  auto login = shared.login_for(user_.user, user_.password);
+  auto login = shared.login_for(user_.user, user_.password, user_.keys);
   if (!login) {
     end_with(login.error().sqlstate, login.error().message, login.error().hint);
     co_return false;
@@ -253,6 +238,7 @@ bool Session::serve_client() {
 }
 
 std::size_t Session::feed(std::string_view bytes) {
+  const auto max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
   std::size_t at = 0;
   while (at < bytes.size() && blocked_ == Blocked::kNo && !ended_) {
     const std::string_view rest = bytes.substr(at);
@@ -263,7 +249,7 @@ std::size_t Session::feed(std::string_view bytes) {
       at += piece;
       continue;
     }
-    auto head = wire::peek_head(rest, UINT32_MAX);
+    auto head = wire::client::peek(rest, max_message);
     if (!head) {
       protocol_violation(head.error());
       break;
@@ -271,10 +257,8 @@ std::size_t Session::feed(std::string_view bytes) {
     if (!head->has_value()) break;
     const char type = (*head)->type;
     const std::size_t size = (*head)->frame_size();
-    if (!wire::client::is_known(type) || type == wire::client::kPassword) {
-      protocol_violation(
-          {.sqlstate = std::string(sqlstate::kProtocolViolation),
-           .message = "invalid frontend message type " + std::to_string(static_cast<unsigned char>(type))});
+    if (type == wire::client::kPassword) {
+      protocol_violation(wire::client::unknown_type(type));
       break;
     }
     if (type == wire::client::kCopyData) {
@@ -284,15 +268,6 @@ std::size_t Session::feed(std::string_view bytes) {
       copy_left_ = size - piece;
       at += piece;
       continue;
-    }
-    const auto limit = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
-    if ((*head)->body_size > (is_small(type) ? kSmallMessage : limit)) {
-      protocol_violation({.sqlstate = std::string(sqlstate::kProtocolViolation),
-                          .message = "invalid message length",
-                          .detail = "A message of type \"" + std::string(1, type) + "\" has " +
-                                    std::to_string((*head)->body_size) + " bytes.",
-                          .hint = is_small(type) ? "" : "limits.max_message is the most that is accepted."});
-      break;
     }
     if (rest.size() < size) break;
     if (!on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)})) break;

@@ -469,6 +469,14 @@ void Session::note_execution(std::uint32_t effects) {
 }
 
 void Session::note_custom_settings(const StatementEffects& effects) {
+  for (const std::string& name : effects.local_custom_settings) {
+    // From then on PostgreSQL knows the name in this session, and so it has to be known wherever the client
+    // goes on.
+    if (settings_->find(name) == nullptr) {
+      settings_ = settings_->with(name, "");
+      if (lease_) lease_->applied = lease_->applied->with(name, "");
+    }
+  }
   for (const std::string& name : effects.custom_settings) {
     if (std::find(custom_settings_.begin(), custom_settings_.end(), name) == custom_settings_.end()) {
       custom_settings_.push_back(name);

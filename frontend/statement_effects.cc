@@ -140,7 +140,7 @@ class Reader {
     if (equals(word, "set")) {
       set();
     } else if (equals(word, "reset")) {
-      setting_name();
+      setting_name(effects_.custom_settings);
     } else if (equals(word, "prepare")) {
       if (!is_word("transaction")) effects_.flags |= kMayPin;
     } else if (equals(word, "execute")) {
@@ -153,13 +153,18 @@ class Reader {
 
   // SET LOCAL, SET TRANSACTION and SET CONSTRAINTS end with the transaction.
   void set() {
-    if (is_word("local") || is_word("transaction") || is_word("constraints")) return;
+    if (is_word("transaction") || is_word("constraints")) return;
+    if (is_word("local")) {
+      advance();
+      setting_name(effects_.local_custom_settings);
+      return;
+    }
     if (is_word("session")) advance();
     effects_.flags |= kMaySet;
-    setting_name();
+    setting_name(effects_.custom_settings);
   }
 
-  void setting_name() {
+  void setting_name(std::vector<std::string>& custom_settings) {
     if (!is_identifier()) return;
     std::string name = identifier_value(raw(token_));
     advance();
@@ -172,7 +177,7 @@ class Reader {
       custom = true;
       advance();
     }
-    if (custom) effects_.custom_settings.push_back(std::move(name));
+    if (custom) custom_settings.push_back(std::move(name));
   }
 
   void named_statement(bool deallocate) {
@@ -222,13 +227,12 @@ class Reader {
       last_tokens = separates ? 0 : last_tokens + 1;
       name(token);  // a call within the call reads its own arguments
     }
-    if (commas == 2 && last_tokens == 1 && local) return;
-    effects_.flags |= kMaySet;
-    if (!name_is_plain) {
-      effects_.flags |= kPinsForGood;
-    } else if (literal->find('.') != std::string::npos) {
+    const bool ends_with_transaction = commas == 2 && last_tokens == 1 && local;
+    if (!ends_with_transaction) effects_.flags |= name_is_plain ? kMaySet : kMaySet | kPinsForGood;
+    if (name_is_plain && literal->find('.') != std::string::npos) {
       std::transform(literal->begin(), literal->end(), literal->begin(), fold);
-      effects_.custom_settings.push_back(std::move(*literal));
+      (ends_with_transaction ? effects_.local_custom_settings : effects_.custom_settings)
+          .push_back(std::move(*literal));
     }
   }
 

@@ -25,6 +25,8 @@ struct StatementEffects {
   std::uint32_t flags = 0;
   // Names of custom settings (with a dot) that are set.
   std::vector<std::string> custom_settings;
+  // Those that are set for the transaction only: what stays behind is an empty value where there was none.
+  std::vector<std::string> local_custom_settings;
   // The name in EXECUTE name or DEALLOCATE name: where it stands and what it is after folding.
   struct NamedStatement {
     parser::Range range;

@@ -55,14 +55,14 @@ io::Task<> restore(Worker* worker, executor::BackendLease lease, bool discard) {
 
 }  // namespace
 
-Result<std::shared_ptr<const executor::ShardLogin>> Shared::login_for(const std::string& user,
-                                                                      const std::string& password) {
+Result<std::shared_ptr<const executor::ShardLogin>> Shared::login_for(
+    const std::string& user, const std::string& password, const std::optional<wire::ScramKeys>& keys) {
   // With a user in the DSN all clients share its connections.
   const std::string key = home.user.empty() ? user : "";
   std::lock_guard lock(logins_mutex_);
   auto& login = logins_[key];
   if (login == nullptr) {
-    auto made = executor::ShardLogin::make(home_name, home, user, password);
+    auto made = executor::ShardLogin::make(home_name, home, user, password, keys);
     if (!made) {
       logins_.erase(key);
       return fail(std::move(made).error());

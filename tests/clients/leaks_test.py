@@ -4,7 +4,9 @@ Every session checks at every step that it sees its own state and nothing else. 
 true by nature, so each check also runs there first: a test that fails there is wrong.
 """
 
+import os
 import random
+import socket
 import threading
 
 import psycopg
@@ -402,8 +404,6 @@ def sessions_that_leave_a_mess(stage):
             if turn % 2:
                 dirty.close()
             else:  # without a Terminate
-                import os
-                import socket
 
                 end = socket.socket(fileno=os.dup(dirty.fileno()))
                 end.shutdown(socket.SHUT_RDWR)

@@ -1,14 +1,20 @@
 """TLS on both sides: verify-full from the client and to the shard, channel binding, certificates renewed while running."""
 
+import base64
+import hashlib
+import hmac
+import os
+import shutil
 import signal
 import ssl
 import struct
+import threading
 
 import psycopg
 
 from harness import Run, check, main
 from postgres import DATABASE, PASSWORD, USER, wait_until
-from protocol import SSL_REQUEST, RawClient
+from protocol import SSL_REQUEST, RawClient, message, query, startup
 
 CONNECTION = dict(sslmode="verify-full", host="localhost", hostaddr="127.0.0.1", channel_binding="prefer")
 
@@ -101,10 +107,6 @@ def channel_binding_required(stage):
 @check
 def a_binding_to_another_certificate_is_refused(stage):
     """What a man in the middle would send: a valid password, bound to his certificate."""
-    import base64
-    import hashlib
-    import hmac
-    import os
 
     router = secured(stage, "extra-middle")
     try:
@@ -113,7 +115,6 @@ def a_binding_to_another_certificate_is_refused(stage):
             assert c.exactly(1) == b"S"
             context = ssl.create_default_context(cafile=stage.certificates.ca)
             c.socket = context.wrap_socket(c.socket, server_hostname="localhost")
-            from protocol import message, startup
 
             c.send(startup(user=USER, database=DATABASE))
             kind, body = c.read()
@@ -160,7 +161,6 @@ def bytes_before_the_handshake(stage):
     """Plain bytes sent together with SSLRequest are an attack (CVE-2021-23214): refused, not used."""
     router = secured(stage, "extra-early-bytes")
     try:
-        from protocol import query, startup
 
         with RawClient("127.0.0.1", router.port) as c:
             c.send(
@@ -299,7 +299,6 @@ def serial_of(router, stage):
 @check
 def certificate_renewed_on_sighup(stage):
     """New connections get the new certificate, old ones live on; a broken file leaves the old one in place."""
-    import shutil
 
     certificates = stage.make_certificates()
     paths = f"{certificates.directory}/live.crt", f"{certificates.directory}/live.key"
@@ -337,7 +336,6 @@ def certificate_renewed_on_sighup(stage):
 
 @check
 def cancel_over_tls(stage):
-    import threading
 
     router = secured(stage, "extra-cancel")
     try:
@@ -377,7 +375,6 @@ def a_stalled_client_over_tls(stage):
                 c.socket, server_hostname="localhost"
             )
             assert c.login() is None
-            from protocol import query
 
             before = router.status_kb()
             c.send(query("SELECT repeat('x', 100000) FROM generate_series(1, 1000)"))

@@ -28,6 +28,7 @@ struct Backend {
   SettingsRef startup = Settings::none();   // what the startup packet carried
   SettingsRef applied = Settings::none();   // what sessions have set since
   SettingsRef reported = Settings::none();  // the server's ParameterStatus values
+  SettingsRef greeted = Settings::none();   // those of its login
   PreparedOnBackend prepared;
   std::uint64_t unnamed_owner = 0;  // whose unnamed statement is here, 0: nobody's
 

@@ -10,8 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSweepEvery = 10s;
-constexpr auto kPatienceWithOwn = 5ms;  // before a busy thread is asked for its next free connection
-constexpr auto kAskAgainAfter = 200ms;
+constexpr auto kPatience = 20ms;      // a queue that stands this long is made known to every thread
 constexpr std::size_t kLookedAt = 8;  // idle connections looked at for one with the right settings
 
 Error waited_too_long(const PoolSlots& slots, milliseconds waited) {
@@ -40,7 +39,13 @@ void BackendLease::release() {
 // ---- BackendPool ----
 
 BackendPool::BackendPool(ThreadPools& owner, std::shared_ptr<PoolSlots> slots, SettingsRef startup)
-    : owner_(owner), slots_(std::move(slots)), startup_(std::move(startup)) {}
+    : owner_(owner), slots_(std::move(slots)), startup_(std::move(startup)) {
+  impatience_.on_fire = [this] {
+    if (waiting_.empty()) return;
+    ask_for_room(true);
+    impatience_.set(owner_.loop(), Deadline::in(kPatience));
+  };
+}
 
 BackendPool::~BackendPool() {
   while (!idle_.empty()) close(take_idle(nullptr));
@@ -90,27 +95,21 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
     auto connecting = connect(waiter, deadline, std::move(still_wanted));
     co_return co_await std::move(connecting);
   }
+  // Connections that idle with other startup options make room before anybody waits.
   Ticket ticket{waiter, nullptr, false};
   waiting_.push_back(&ticket);
   slots_->waiting.fetch_add(1);
-  // Connections that idle, here with other startup options or on another thread, make room at once. Busy ones
-  // of other threads are asked for only after a while: under load every thread serves its own clients fastest,
-  // and yet nobody may starve beside a thread that has enough.
+  if (waiting_.size() == 1) impatience_.set(owner_.loop(), Deadline::in(kPatience));
   ask_for_room(false);
-  Deadline ask_again = Deadline::in(kPatienceWithOwn);
   while (ticket.backend == nullptr && !ticket.may_connect) {
-    const bool in_time = co_await waiter->wait(deadline.sooner(ask_again));
+    const bool in_time = co_await waiter->wait(deadline);
     if (ticket.backend != nullptr || ticket.may_connect) break;
     Status wanted_still = still_wanted();
-    if ((!in_time && deadline.passed()) || !wanted_still) {
+    if (!in_time || !wanted_still) {
       leave(ticket);
       if (!wanted_still) co_return fail(std::move(wanted_still).error());
       co_return fail(
           waited_too_long(*slots_, std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began)));
-    }
-    if (ask_again.passed()) {
-      ask_for_room(true);
-      ask_again = Deadline::in(kAskAgainAfter);
     }
   }
   slots_->waiting.fetch_sub(1);
@@ -119,11 +118,14 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
   co_return co_await std::move(connecting);
 }
 
-void BackendPool::ask_for_room(bool of_busy_threads) {
-  owner_.help(slots_, &owner_, false);
-  ThreadPools* self = &owner_;
-  owner_.directory().tell_others(self, [slots = slots_, self, of_busy_threads](ThreadPools& other) {
-    other.help(slots, self, of_busy_threads);
+// Idle connections, here with other startup options or on another thread, make room at once. Busy ones are
+// asked for only after a while: under load every thread serves its own clients fastest, and yet nobody may
+// starve beside a thread that has enough, or beside clients with other options.
+void BackendPool::ask_for_room(bool of_busy_ones) {
+  const Need need{&owner_, startup_};
+  owner_.help(slots_, need, of_busy_ones);
+  owner_.directory().tell_others(&owner_, [slots = slots_, need, of_busy_ones](ThreadPools& other) {
+    other.help(slots, need, of_busy_ones);
   });
 }
 
@@ -142,7 +144,8 @@ io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline
     auto connecting = connect_shard(slots_->login(), startup_, waiter, attempt);
     auto made = co_await std::move(connecting);
     if (made) {
-      reported_ = (*made)->reported;
+      (*made)->greeted = (*made)->reported;
+      reported_ = (*made)->greeted;
       (*made)->stream.set_target(nullptr);
       co_return lease(std::move(*made));
     }
@@ -183,14 +186,17 @@ void BackendPool::take_back(std::unique_ptr<Backend> backend) {
   if (waiting_.empty() || backend->leases % 2 == 0) {
     if (owner_.pay_debt(*this, backend)) return;
   }
-  if (!waiting_.empty()) {
-    Ticket* ticket = waiting_.front();
-    waiting_.pop_front();
-    ticket->backend = std::move(backend);
-    ticket->waiter->notify();
-    return;
-  }
-  keep_idle(std::move(backend));
+  if (!serve(backend)) keep_idle(std::move(backend));
+}
+
+// To the one who has waited longest.
+bool BackendPool::serve(std::unique_ptr<Backend>& backend) {
+  if (waiting_.empty()) return false;
+  Ticket* ticket = waiting_.front();
+  waiting_.pop_front();
+  ticket->backend = std::move(backend);
+  ticket->waiter->notify();
+  return true;
 }
 
 void BackendPool::keep_idle(std::unique_ptr<Backend> backend) {
@@ -201,8 +207,9 @@ void BackendPool::keep_idle(std::unique_ptr<Backend> backend) {
 
 void BackendPool::adopt(std::unique_ptr<Backend> backend) {
   ++owned_;
+  reported_ = backend->greeted;
   backend->stream.attach(owner_.loop(), nullptr);
-  take_back(std::move(backend));
+  if (owner_.shutting_down_ || !serve(backend)) take_back(std::move(backend));
 }
 
 void BackendPool::on_event(io::Watch&, std::uint32_t) {
@@ -220,14 +227,19 @@ void BackendPool::on_event(io::Watch&, std::uint32_t) {
 }
 
 void BackendPool::close(std::unique_ptr<Backend> backend) {
+  drop(std::move(backend));
+  slots_->give_back();
+  slot_freed();
+}
+
+// Says goodbye; the slot stays reserved.
+void BackendPool::drop(std::unique_ptr<Backend> backend) {
   if (backend->stream.open() && !backend->broken && backend->status == wire::TransactionStatus::kIdle) {
     static constexpr char kTerminate[] = {'X', 0, 0, 0, 4};
     (void)backend->stream.write({kTerminate, sizeof kTerminate});
   }
   backend.reset();
   --owned_;
-  slots_->give_back();
-  slot_freed();
 }
 
 void BackendPool::slot_freed() {
@@ -239,7 +251,12 @@ void BackendPool::slot_freed() {
 }
 
 bool BackendPool::serve_slot() {
-  if (waiting_.empty() || !slots_->try_reserve()) return false;
+  return !waiting_.empty() && slots_->try_reserve() && use_slot();
+}
+
+// A reserved slot to the one who has waited longest.
+bool BackendPool::use_slot() {
+  if (waiting_.empty()) return false;
   Ticket* ticket = waiting_.front();
   waiting_.pop_front();
   ticket->may_connect = true;
@@ -300,50 +317,63 @@ BackendPool& ThreadPools::pool_for(const std::shared_ptr<const ShardLogin>& logi
   return *pool;
 }
 
-void ThreadPools::help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember) {
+void ThreadPools::help(const std::shared_ptr<PoolSlots>& slots, const Need& need, bool remember) {
+  BackendPool* spare = nullptr;
   for (auto at = pools_.lower_bound({slots.get(), nullptr});
        at != pools_.end() && at->first.first == slots.get(); ++at) {
     BackendPool& pool = *at->second;
     if (pool.idle_.empty() || !pool.waiting_.empty()) continue;
-    std::unique_ptr<Backend> backend = pool.take_idle(nullptr);
-    if (needy == this) {
-      pool.close(std::move(backend));  // the slot goes to who waits here with other options
-    } else {
-      --pool.owned_;
-      hand_over(needy, slots, std::move(backend));
-    }
-    return;
+    if (spare == nullptr || pool.startup() == need.startup) spare = &pool;
   }
-  if (!remember || needy == this) return;
-  std::deque<ThreadPools*>& owed = debts_[slots.get()];
-  if (std::find(owed.begin(), owed.end(), needy) == owed.end()) owed.push_back(needy);
+  if (spare != nullptr) {
+    give(*spare, spare->take_idle(nullptr), need);
+  } else if (remember) {
+    std::deque<Need>& debts = debts_[slots.get()];
+    if (std::find(debts.begin(), debts.end(), need) == debts.end()) debts.push_back(need);
+  }
 }
 
 bool ThreadPools::pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend) {
   if (debts_.empty()) return false;
   auto at = debts_.find(pool.slots().get());
   if (at == debts_.end()) return false;
-  ThreadPools* needy = at->second.front();
+  const Need need = at->second.front();
   at->second.pop_front();
   if (at->second.empty()) debts_.erase(at);
-  --pool.owned_;
-  hand_over(needy, pool.slots(), std::move(backend));
+  if (need.thread == this) {
+    // Here it can be seen whether anybody still waits, and its own pool serves it anyway.
+    const BackendPool& waits = pool_for(pool.slots()->login(), need.startup);
+    if (&waits == &pool || waits.waiting_.empty()) return false;
+  }
+  give(pool, std::move(backend), need);
   return true;
 }
 
-void ThreadPools::hand_over(ThreadPools* to, const std::shared_ptr<PoolSlots>& slots,
-                            std::unique_ptr<Backend> backend) {
+// The connection itself, socket and all, or the place that it leaves when it has other startup options.
+void ThreadPools::give(BackendPool& pool, std::unique_ptr<Backend> backend, const Need& need) {
+  const std::shared_ptr<PoolSlots> slots = pool.slots();
+  if (pool.startup() != need.startup) {
+    pool.drop(std::move(backend));
+    need.thread->loop().post(
+        [to = need.thread, slots, startup = need.startup] { to->take_slot(slots, startup); });
+    return;
+  }
+  --pool.owned_;
   backend->stream.detach();
   backend->stream.set_target(nullptr);
   // std::function wants something that can be copied.
   auto parcel = std::make_shared<std::unique_ptr<Backend>>(std::move(backend));
-  to->loop().post([to, slots, parcel] {
-    const SettingsRef startup = (*parcel)->startup;
-    BackendPool& pool = to->pool_for(slots->login(), startup);
-    pool.adopt(std::move(*parcel));
-    // It may be of other startup options than the client that waits: then its slot is what helps.
-    if (slots->waiting.load() > 0) to->help(slots, to, false);
+  need.thread->loop().post([to = need.thread, slots, startup = need.startup, parcel] {
+    to->pool_for(slots->login(), startup).adopt(std::move(*parcel));
   });
+}
+
+// A slot that is reserved already, for who waits there; free for all when nobody does any more.
+void ThreadPools::take_slot(const std::shared_ptr<PoolSlots>& slots, const SettingsRef& startup) {
+  BackendPool& pool = pool_for(slots->login(), startup);
+  if (pool.use_slot()) return;
+  slots->give_back();
+  pool.slot_freed();
 }
 
 void ThreadPools::slot_freed(const PoolSlots* slots) {

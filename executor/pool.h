@@ -1,7 +1,8 @@
 // Connections to one shard as one role, kept by each thread for itself under one limit for the whole process.
 //
 // A thread takes from its own idle connections first, then opens one while the limit allows, then waits its
-// turn. A thread that must wait tells the others; one with an idle connection hands it over, socket and all.
+// turn. A thread that must wait tells the others; one with an idle connection hands it over, socket and all. A
+// queue that stands for a while is remembered by all of them: what comes back next goes there.
 #pragma once
 
 #include <deque>
@@ -103,14 +104,17 @@ class BackendPool final : public io::EventTarget {
   void adopt(std::unique_ptr<Backend> backend);  // from another thread
   std::unique_ptr<Backend> take_idle(const SettingsRef* wanted);
   void close(std::unique_ptr<Backend> backend);
+  void drop(std::unique_ptr<Backend> backend);
   void slot_freed();
   bool serve_slot();
+  bool use_slot();
   void sweep(Deadline::Clock::time_point oldest);
   io::Task<Result<BackendLease>> connect(io::Waiter* waiter, Deadline deadline,
                                          std::function<Status()> still_wanted);
   BackendLease lease(std::unique_ptr<Backend> backend);
   void leave(Ticket& ticket);
-  void ask_for_room(bool of_busy_threads);
+  void ask_for_room(bool of_busy_ones);
+  bool serve(std::unique_ptr<Backend>& backend);
 
   ThreadPools& owner_;
   std::shared_ptr<PoolSlots> slots_;
@@ -118,6 +122,7 @@ class BackendPool final : public io::EventTarget {
   SettingsRef reported_ = Settings::none();
   std::vector<std::unique_ptr<Backend>> idle_;  // the one used last is last
   std::deque<Ticket*> waiting_;
+  io::Timer impatience_;   // runs while somebody waits
   std::size_t owned_ = 0;  // leased and idle here
 };
 
@@ -140,6 +145,13 @@ class PoolDirectory {
   std::vector<ThreadPools*> threads_;
 };
 
+// Who waits, and for a connection with which startup options.
+struct Need {
+  ThreadPools* thread = nullptr;
+  SettingsRef startup;
+  friend bool operator==(const Need&, const Need&) = default;
+};
+
 // All pools of one thread.
 class ThreadPools {
  public:
@@ -148,9 +160,9 @@ class ThreadPools {
 
   BackendPool& pool_for(const std::shared_ptr<const ShardLogin>& login, const SettingsRef& startup);
 
-  // Another thread's client waits for this shard and role: hand over or close an idle connection, or remember
-  // it.
-  void help(const std::shared_ptr<PoolSlots>& slots, ThreadPools* needy, bool remember);
+  // A client, perhaps another thread's, waits for this shard and role: give it an idle connection or, when that
+  // one has other startup options, its slot; or remember it.
+  void help(const std::shared_ptr<PoolSlots>& slots, const Need& need, bool remember);
   void slot_freed(const PoolSlots* slots);
 
   [[nodiscard]] io::Loop& loop() { return loop_; }
@@ -167,14 +179,15 @@ class ThreadPools {
  private:
   friend class BackendPool;
   bool pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend);
-  void hand_over(ThreadPools* to, const std::shared_ptr<PoolSlots>& slots, std::unique_ptr<Backend> backend);
+  void give(BackendPool& pool, std::unique_ptr<Backend> backend, const Need& need);
+  void take_slot(const std::shared_ptr<PoolSlots>& slots, const SettingsRef& startup);
   void sweep();
 
   using Key = std::pair<const PoolSlots*, const Settings*>;
   io::Loop& loop_;
   PoolDirectory& directory_;
   std::map<Key, std::unique_ptr<BackendPool>> pools_;
-  std::map<const PoolSlots*, std::deque<ThreadPools*>> debts_;
+  std::map<const PoolSlots*, std::deque<Need>> debts_;
   io::Timer sweep_timer_;
   bool shutting_down_ = false;
 };

@@ -141,7 +141,7 @@ class Stage:
         self.certificates = None
         self.cluster = Cluster(self.root, **cluster_options)
         self.direct = Direct(self.cluster)
-        self._systems = {}
+        self._systems, self._crashed = {}, []
 
     def make_certificates(self):
         self.certificates = self.certificates or Certificates(os.path.join(self.root, "certificates"))
@@ -159,6 +159,11 @@ class Stage:
     def system(self, mode="transaction", pool=2):
         """The system under test, started when first asked for."""
         key = mode, pool
+        old = self._systems.get(key)
+        if old and old.process and old.process.poll() is not None:  # the next scenario is worth running all the same
+            self._crashed.append(f"{old.name} ended with status {old.process.returncode}:\n{old.log_tail(100)}")
+            old.process = None
+            old.start()
         if key not in self._systems:
             if SUT == "direct":
                 self._systems[key] = self.direct
@@ -180,7 +185,7 @@ class Stage:
 
     def stop(self):
         """Stops everything and returns what is wrong with the way it went."""
-        complaints = []
+        complaints = self._crashed
         for system in self._systems.values():
             try:
                 system.stop()

@@ -150,7 +150,16 @@ io::Task<Status> Login::scram(wire::ScramVerifier verifier) {
   KG_CO_TRY(auto chosen, wire::read_sasl_initial(initial));
 
   wire::ScramServer server(std::move(verifier), binding);
-  KG_CO_TRY(std::string server_first, server.first(chosen.mechanism, chosen.data));
+  std::string client_first(chosen.data.value_or(""));
+  if (!chosen.data) {  // it only named the mechanism: an empty challenge asks for its first message
+    std::string prompt;
+    wire::append_authentication(prompt, wire::AuthKind::kSaslContinue, "");
+    auto prompting = send(std::move(prompt));
+    KG_CO_CHECK(co_await std::move(prompting));
+    auto starting = next_password();
+    KG_CO_TRY(client_first, co_await std::move(starting));
+  }
+  KG_CO_TRY(std::string server_first, server.first(chosen.mechanism, client_first));
   std::string challenge;
   wire::append_authentication(challenge, wire::AuthKind::kSaslContinue, server_first);
   auto challenging = send(std::move(challenge));

@@ -44,7 +44,8 @@ struct Shared {
   }
   // The pools' login for a client: the same object for the same client name.
   Result<std::shared_ptr<const executor::ShardLogin>> login_for(const std::string& user,
-                                                                const std::string& password);
+                                                                const std::string& password,
+                                                                const std::optional<wire::ScramKeys>& keys);
 
  private:
   std::mutex tls_mutex_;

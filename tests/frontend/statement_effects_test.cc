@@ -53,10 +53,10 @@ TEST(StatementEffects, CustomSettingsAreNamed) {
 }
 
 TEST(StatementEffects, WhatTiesAClientToItsConnection) {
-  for (const char* text : {"LISTEN a", "CREATE TEMP TABLE t (a int)", "create temporary view v as select 1",
-                           "SELECT * INTO TEMP t FROM u", "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
-                           "SELECT pg_advisory_lock(1)", "SELECT PG_TRY_ADVISORY_LOCK(1)",
-                           "PREPARE a AS SELECT 1", "CREATE TABLE pg_temp.t (a int)"}) {
+  for (const char* text :
+       {"LISTEN a", "CREATE TEMP TABLE t (a int)", "create temporary view v as select 1",
+        "SELECT * INTO TEMP t FROM u", "DECLARE c CURSOR WITH HOLD FOR SELECT 1", "SELECT pg_advisory_lock(1)",
+        "SELECT PG_TRY_ADVISORY_LOCK(1)", "PREPARE a AS SELECT 1", "CREATE TABLE pg_temp.t (a int)"}) {
     EXPECT_TRUE((flags(text) & kMayPin) != 0) << text;
   }
   EXPECT_EQ(flags("PREPARE TRANSACTION 'a'"), 0U);

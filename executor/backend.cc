@@ -23,7 +23,7 @@ io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::
                                          Deadline deadline, std::string* notifications) {
   Rows rows;
   std::optional<Error> error;
-  const auto lost = [backend](std::string message) {
+  const auto lost = [backend](const std::string& message) {
     backend->broken = true;
     return fail(sqlstate::kShardUnreachable, "lost the connection to shard " + backend->shard + ": " + message);
   };

@@ -125,8 +125,8 @@ Result<std::string> options_of(const std::string& dsn, bool primary, Deadline de
 
 struct PgSession::Connection {
   explicit Connection(const std::string& options) : pg(options) {
-    // Without this, libpqxx 6 makes a lost connection anew in silence, without our settings or our transaction. The next
-    // version of it never does that, which is why the call is marked as deprecated.
+    // Without this, libpqxx 6 makes a lost connection anew in silence, without our settings or our transaction.
+    // The next version of it never does that, which is why the call is marked as deprecated.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     pg.inhibit_reactivation(true);

@@ -19,9 +19,10 @@ constexpr std::uint64_t kEditsKept = 10000;
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path) {
   KG_TRY(std::unique_ptr<SqliteDb> db, SqliteDb::open(path));
   KG_CHECK(db->migrate(sql_scripts::store_sqlite()));
-  KG_CHECK(db->run(
-      "INSERT INTO head (one, store_id, epoch, home, next_shard) VALUES (1, $1, 0, 0, 1) ON CONFLICT DO NOTHING",
-      {SqlValue::text(random_uuid())}));
+  KG_CHECK(
+      db->run("INSERT INTO head (one, store_id, epoch, home, next_shard) VALUES (1, $1, 0, 0, 1) ON CONFLICT "
+              "DO NOTHING",
+              {SqlValue::text(random_uuid())}));
   return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(db)));
 }
 

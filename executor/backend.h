@@ -15,6 +15,12 @@
 
 namespace kintsugi::executor {
 
+// Cancel requests that may still reach a connection; shared with those who send them.
+struct Cancels {
+  int under_way = 0;
+  bool lost = false;  // one may arrive at any time: the connection is not to be another client's
+};
+
 struct Backend {
   io::Stream stream;
   Outbox out;
@@ -30,11 +36,11 @@ struct Backend {
   SettingsRef reported = Settings::none();  // the server's ParameterStatus values
   SettingsRef greeted = Settings::none();   // those of its login
   PreparedOnBackend prepared;
-  std::uint64_t unnamed_owner = 0;  // whose unnamed statement is here, 0: nobody's
+  static constexpr std::uint64_t kUnknownOwner = UINT64_MAX;
+  std::uint64_t unnamed_owner = 0;  // whose unnamed statement is here, 0: there is none
 
   bool broken = false;  // never goes back to the pool
-  // Cancel requests that may still reach it; shared with those who send them.
-  std::shared_ptr<int> cancels_under_way = std::make_shared<int>(0);
+  std::shared_ptr<Cancels> cancels = std::make_shared<Cancels>();
   std::uint64_t leases = 0;
   Deadline::Clock::time_point idle_since;
 

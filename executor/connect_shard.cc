@@ -309,9 +309,9 @@ io::Task<Status> cancel_on_shard(std::shared_ptr<const ShardLogin> login, io::Ho
   std::string ignored;
   while (!deadline.passed()) {
     auto reading = stream.read_some(&ignored, waiter, deadline);
-    if (Status more = co_await std::move(reading); !more) break;
+    if (Status more = co_await std::move(reading); !more && !deadline.passed()) co_return Status{};
   }
-  co_return Status{};
+  co_return fail(sqlstate::kConnectionFailure, "the server took too long to take a cancel request");
 }
 
 }  // namespace kintsugi::executor

@@ -176,8 +176,8 @@ io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline
 void BackendPool::take_back(std::unique_ptr<Backend> backend) {
   backend->stream.set_target(nullptr);  // who held it may be gone before the next one has it
   const bool clean = !backend->broken && backend->status == wire::TransactionStatus::kIdle &&
-                     backend->out.empty() && backend->carry.empty() && *backend->cancels_under_way == 0 &&
-                     !owner_.shutting_down_;
+                     backend->out.empty() && backend->carry.empty() && backend->cancels->under_way == 0 &&
+                     !backend->cancels->lost && !owner_.shutting_down_;
   if (!clean) {
     close(std::move(backend));
     return;

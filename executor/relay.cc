@@ -28,7 +28,7 @@ bool is_stale_plan(const wire::ErrorReport& report) {
 void Relay::end() {
   INVARIANT(idle(), "a relay ends with nothing outstanding");
   backend_ = nullptr;
-  skipping_ = copy_in_ = false;
+  skipping_ = copy_in_ = copy_end_sent_ = doubtful_end_ = false;
   last_words_.reset();
 }
 
@@ -115,8 +115,8 @@ Status Relay::on_frame(const Frame& frame, Outbox& client) {
     }
     case server::kCopyIn:
     case server::kCopyBoth:
-      copy_in_ = true;
       forward(frame, client);
+      on_copy_in();
       return {};
     case server::kCopyOut:
     case server::kCopyDone:
@@ -163,9 +163,33 @@ void Relay::on_description(const Frame& frame, Outbox& client) {
   finish_head(client);
 }
 
+void Relay::copy_end_sent() {
+  copy_end_sent_ = true;
+  for (Expected& expected : expected_) expected.before_copy_end = true;
+}
+
+// PostgreSQL reads over every Sync that stands between a COPY FROM STDIN and its CopyDone: libpq, for one,
+// sends one with the Execute and another behind CopyDone, and only the last is answered.
+void Relay::on_copy_in() {
+  copy_in_ = true;
+  for (auto at = expected_.begin(); at != expected_.end();) {
+    if (at->kind == Expected::kSync && (at->before_copy_end || !copy_end_sent_)) {
+      at = expected_.erase(at);
+      swallowed_ = true;
+      if (expected_.front().kind == Expected::kExecute) events_.sync_swallowed = true;
+    } else {
+      ++at;
+    }
+  }
+}
+
+void Relay::end_copy() {
+  copy_in_ = copy_end_sent_ = swallowed_ = false;
+}
+
 Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
   KG_TRY(auto tag, wire::read_command_complete(frame.body));
-  copy_in_ = false;
+  end_copy();
   if (!tag.empty()) {
     if (is_ddl(tag)) {
       events_.ddl = true;
@@ -173,7 +197,7 @@ Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
     } else if (tag == "DISCARD ALL") {
       events_.discard_all = true;
       backend_->prepared.clear();
-      backend_->unnamed_owner = 0;
+      backend_->unnamed_owner = Backend::kUnknownOwner;
     } else if (tag == "DEALLOCATE ALL") {
       events_.deallocate_all = true;
       backend_->prepared.clear();
@@ -188,7 +212,12 @@ Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
 
 Status Relay::on_ready(const Frame& frame, Outbox& client) {
   KG_TRY(backend_->status, wire::read_ready_for_query(frame.body));
-  copy_in_ = false;
+  end_copy();
+  if (expected_.empty() && std::exchange(doubtful_end_, false)) {
+    skipping_ = false;
+    client.pass(frame.bytes());
+    return {};
+  }
   if (expected_.empty() ||
       (expected_.front().kind != Expected::kQuery && expected_.front().kind != Expected::kSync)) {
     return fail(sqlstate::kProtocolViolation, "shard " + backend_->shard + " was ready out of turn");
@@ -201,6 +230,7 @@ Status Relay::on_ready(const Frame& frame, Outbox& client) {
 void Relay::drop_failed(const Expected& expected) {
   // A statement whose Parse was never answered is not prepared there, and a client's own Parse has made no
   // name.
+  if (expected.unnamed != 0) events_.unnamed_failed = expected.unnamed;
   if (expected.kind != Expected::kParse || expected.handle == nullptr) return;
   if (expected.from != Expected::kHidden) expected.handle->failed = true;
   if (auto* entry = backend_->prepared.find(expected.handle->statement->id);
@@ -211,7 +241,12 @@ void Relay::drop_failed(const Expected& expected) {
 
 Status Relay::on_error(const Frame& frame, Outbox& client) {
   KG_TRY(auto report, wire::read_error(frame.body));
-  copy_in_ = false;
+  if (std::exchange(swallowed_, false)) {
+    // Whether COPY came to read the Sync before it failed cannot be told from here: there may be one more
+    // ReadyForQuery than is waited for, and nobody else may have this connection.
+    doubtful_end_ = backend_->broken = true;
+  }
+  end_copy();
   if (is_stale_plan(report)) bump_schema_generation();
   if (report.severity == "FATAL" || report.severity == "PANIC") {
     last_words_ = Error{
@@ -227,6 +262,8 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
     wire::append_error_with_context(client.compose(), frame, "shard " + backend_->shard);
   }
   if (expected_.empty() || expected_.front().kind == Expected::kQuery) return {};
+  // A Parse or Close of the unnamed statement may be among what is ignored now.
+  backend_->unnamed_owner = Backend::kUnknownOwner;
   // The shard ignores what comes before the next Sync, and so its answers are not to be waited for.
   while (!expected_.empty() && expected_.front().kind != Expected::kSync) {
     drop_failed(expected_.front());
@@ -244,7 +281,7 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
 }
 
 bool Relay::abandon(const Error& error, Outbox& client) {
-  bool told = false;
+  bool told = skipping_;
   while (!expected_.empty()) {
     const Expected::Kind kind = expected_.front().kind;
     if (!std::exchange(told, true)) wire::append_error(client.compose(), "ERROR", error);

@@ -25,8 +25,10 @@ struct Expected {
   };
   Kind kind = kQuery;
   From from = kShard;
-  ClientStatementRef handle;  // kParse, kDescribe: whose statement, to note what is learnt
-  std::string answer;         // kRouter, kPoison: the bytes for the client
+  ClientStatementRef handle;     // kParse, kDescribe: whose statement, to note what is learnt
+  std::string answer;            // kRouter, kPoison: the bytes for the client
+  std::uint64_t unnamed = 0;     // kParse of the unnamed statement: which one
+  bool before_copy_end = false;  // kSync: a CopyDone or CopyFail was sent behind it
 };
 
 // What came to pass while chunks went by, since it was last asked.
@@ -34,8 +36,10 @@ struct RelayEvents {
   bool ddl = false;
   bool discard_all = false;  // DISCARD ALL has run: nothing is prepared any more, no setting set
   bool deallocate_all = false;
-  int deallocates = 0;              // DEALLOCATE name, this many times
-  bool preparation_failed = false;  // a hidden Parse before a simple query: the query is not to be sent
+  int deallocates = 0;               // DEALLOCATE name, this many times
+  bool preparation_failed = false;   // a hidden Parse before a simple query: the query is not to be sent
+  std::uint64_t unnamed_failed = 0;  // the last unnamed statement that was refused, or skipped after an error
+  bool sync_swallowed = false;       // COPY FROM STDIN has read a Sync over: another one has to come
 };
 
 class Relay {
@@ -60,6 +64,13 @@ class Relay {
   [[nodiscard]] bool skipping() const { return skipping_; }
   void sync_sent() { skipping_ = false; }
   [[nodiscard]] bool in_copy() const { return copy_in_; }
+  // A CopyDone or CopyFail goes out.
+  void copy_end_sent();
+  // A COPY FROM STDIN reads data and its end is not sent yet: a Sync that is sent now is read over.
+  [[nodiscard]] bool swallows_sync() const { return copy_in_ && !copy_end_sent_; }
+  void sync_swallowed() { swallowed_ = true; }
+  // The client has had the beginning of a message and waits for the rest: nothing else may be told to it.
+  [[nodiscard]] bool within_message() const { return pass_left_ > 0 && !pass_hidden_; }
   // Whether the shard will come to an end by itself: a query or a Sync is the last that was sent.
   [[nodiscard]] bool will_end() const {
     return expected_.empty() || expected_.back().kind == Expected::kQuery ||
@@ -69,7 +80,8 @@ class Relay {
   // What the shard said when it ended the connection.
   [[nodiscard]] const std::optional<Error>& last_words() const { return last_words_; }
   // The connection is lost: everything outstanding is answered with this error, as in PostgreSQL once for every
-  // query and every Sync. True when the client's messages are to be ignored up to its next Sync.
+  // query and every Sync. True when the client's messages are to be ignored up to its next Sync, as they were
+  // if an error had been told before.
   bool abandon(const Error& error, Outbox& client);
 
  private:
@@ -83,6 +95,8 @@ class Relay {
   void finish_head(Outbox& client);
   void give_own_answers(Outbox& client);
   void drop_failed(const Expected& expected);
+  void on_copy_in();
+  void end_copy();
 
   [[nodiscard]] bool head_hidden() const {
     return !expected_.empty() &&
@@ -94,7 +108,9 @@ class Relay {
   std::deque<Expected> expected_;
   std::uint64_t pass_left_ = 0;  // of a message that goes by in pieces
   bool pass_hidden_ = false;
-  bool skipping_ = false, copy_in_ = false;
+  bool skipping_ = false, copy_in_ = false, copy_end_sent_ = false;
+  bool swallowed_ = false;     // the COPY that runs has read a Sync over, or will
+  bool doubtful_end_ = false;  // a COPY that failed may or may not have read a Sync over
   std::optional<Error> last_words_;
   RelayEvents events_;
 };

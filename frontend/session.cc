@@ -1,5 +1,7 @@
 #include "frontend/session.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "base/log.h"
@@ -10,7 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kChunksInARow = 8;  // from one shard to one client before the others have their turn
+constexpr auto kMostForCancel = 15s;
+constexpr std::size_t kMostKept = 64 * 1024;  // for a client that does not read, before it is read from no more
+constexpr int kChunksInARow = 8;              // from one shard to one client before the others have their turn
 
 }  // namespace
 
@@ -20,10 +24,12 @@ Session::Session(Worker& worker, io::UniqueFd socket)
       client_(std::move(socket)),
       relay_(static_cast<std::uint64_t>(worker.shared().config.limits.max_message)) {
   client_.attach(worker.loop(), &waiter_);
+  worker_.entering(this);
   worker_.shared().connections.fetch_add(1);
 }
 
 Session::~Session() {
+  worker_.gone(this);
   if (logged_in_) {
     worker_.remove(key_);
     worker_.shared().clients.fetch_sub(1);
@@ -50,8 +56,8 @@ io::Task<bool> Session::enter() {
   LoginOutcome outcome = co_await std::move(logging_in);
   if (outcome.kind == LoginOutcome::kCancel) {
     const wire::BackendKey key{outcome.cancel.pid, outcome.cancel.secret};
-    const auto index = static_cast<std::size_t>(Worker::index_of(key));
-    if (index < shared.workers.size()) shared.workers[index]->cancel(key);
+    auto passing = pass_cancel(key);
+    co_await std::move(passing);
     co_return false;
   }
   if (outcome.kind != LoginOutcome::kUser) co_return false;
@@ -106,12 +112,42 @@ io::Task<bool> Session::enter() {
   co_return !ended_;
 }
 
+// The end of a cancel request's connection tells the client that what it runs next is not what will be
+// cancelled. So it stays open until the request has arrived.
+io::Task<> Session::pass_cancel(wire::BackendKey key) {
+  struct Passing {
+    io::Waiter* waiter;
+    bool done = false;
+  };
+  Shared& shared = worker_.shared();
+  const auto index = static_cast<std::size_t>(Worker::index_of(key));
+  if (index >= shared.workers.size()) co_return;
+  auto passing = std::make_shared<Passing>(Passing{&waiter_});
+  shared.workers[index]->cancel(key, [passing, loop = &worker_.loop()] {
+    loop->post([passing] {
+      passing->done = true;
+      if (passing->waiter != nullptr) passing->waiter->notify();
+    });
+  });
+  client_.want(false, false);
+  const Deadline deadline = Deadline::in(kMostForCancel);
+  while (!passing->done && !deadline.passed() && !worker_.ending()) (void)co_await waiter_.wait(deadline);
+  passing->waiter = nullptr;
+}
+
+void Session::cut() {
+  if (client_.open()) ::shutdown(client_.fd(), SHUT_RDWR);
+  waiter_.notify();
+}
+
 io::Task<> Session::converse() {
   for (;;) {
     check_shutdown();
     bool moved = serve_client();
     moved |= serve_backend();
+    const bool was_full = client_is_full();
     if (!to_client_.empty()) flush_client();
+    moved |= was_full && !client_is_full();
     if (ended_) break;
     if (blocked_ == Blocked::kOnBackend) {
       auto obtaining = obtain_backend();
@@ -134,8 +170,13 @@ io::Task<> Session::converse() {
 
 void Session::prepare_to_sleep() {
   const bool room = !lease_ || lease_->out.empty();
-  client_.want(blocked_ == Blocked::kNo && room && !client_eof_, !to_client_.empty());
+  client_.want(blocked_ == Blocked::kNo && room && !client_eof_ && !client_is_full(), !to_client_.empty());
   if (lease_) lease_->stream.want(to_client_.empty(), !lease_->out.empty());
+}
+
+// A client that sends and does not read what it is answered has to wait, as with PostgreSQL.
+bool Session::client_is_full() const {
+  return to_client_.kept_bytes() >= kMostKept;
 }
 
 Deadline Session::next_deadline() const {
@@ -171,6 +212,11 @@ void Session::check_shutdown() {
 
 void Session::end_with(std::string_view state, std::string message, std::string hint) {
   if (ended_) return;
+  if (relay_.within_message()) {
+    // Words in the middle of a row would be the rest of the row to the client.
+    ended_ = true;
+    return;
+  }
   wire::append_error(
       to_client_.compose(), "FATAL",
       Error{.sqlstate = std::string(state), .message = std::move(message), .hint = std::move(hint)});
@@ -185,7 +231,8 @@ io::Task<> Session::leave() {
       lease_.release();
     } else {
       lease_->stream.set_target(nullptr);
-      worker_.clean_up(std::move(lease_), pins_ != 0);
+      // A rollback ends neither an advisory lock nor a PREPARE, and nobody has looked yet.
+      worker_.clean_up(std::move(lease_), pins_ != 0 || effects_ != 0);
     }
   }
   // The last words are worth a moment, not more.
@@ -202,7 +249,7 @@ io::Task<> Session::leave() {
 // ---- bytes ----
 
 bool Session::serve_client() {
-  if (ended_ || blocked_ != Blocked::kNo) return false;
+  if (ended_ || blocked_ != Blocked::kNo || client_is_full()) return false;
   if (lease_ && !lease_->out.empty()) {
     if (!lease_->stream.writable()) return false;
     flush_backend();
@@ -225,8 +272,9 @@ bool Session::serve_client() {
   const std::string_view bytes(worker_.scratch(), got.bytes);
   if (in_.empty()) {
     const std::size_t used = feed(bytes);
-    flush_backend();
+    // Flushing may need the scratch buffer: to read a dying connection's last words.
     if (used < bytes.size()) in_.assign(bytes.substr(used));
+    flush_backend();
   } else {
     in_.append(bytes);
     const std::size_t used = feed(in_);
@@ -316,7 +364,9 @@ void Session::client_gone() {
 
 bool Session::serve_backend() {
   bool moved = false;
-  for (int i = 0; i < kChunksInARow && lease_ && to_client_.empty() && lease_->stream.readable(); ++i) {
+  for (int i = 0;
+       i < kChunksInARow && lease_ && relay_.attached() && to_client_.empty() && lease_->stream.readable();
+       ++i) {
     std::string& carry = lease_->carry;
     std::string large;  // a message that does not fit into the scratch buffer
     char* into = worker_.scratch();
@@ -371,7 +421,12 @@ void Session::backend_lost(const std::string& how) {
   log::warning(
       "lost a connection to a shard",
       {{"shard", lease_->shard}, {"user", user_.user}, {"sqlstate", error.sqlstate}, {"error", error.message}});
-  if (held_something) {
+  if (relay_.within_message()) {
+    // The client has had a part of a message. Whatever is said now would be the rest of it.
+    executor::Outbox nowhere;
+    (void)relay_.abandon(error, nowhere);
+    ended_ = true;
+  } else if (held_something) {
     // The client's transaction, or what tied it to this connection, is gone: it must not go on as if it were
     // there.
     executor::Outbox nowhere;
@@ -380,7 +435,12 @@ void Session::backend_lost(const std::string& how) {
     ended_ = true;
   } else if (relay_.abandon(error, to_client_)) {
     local_skip_ = true;
+  } else if (unsynced_ > 0) {
+    // What was executed since the last Sync is not committed, and the client believes that it goes on.
+    wire::append_error(to_client_.compose(), "ERROR", error);
+    local_skip_ = true;
   }
+  reported_ = lease_->reported;  // the client has been told of these
   relay_.end();
   lease_.release();
   unsynced_ = 0;

@@ -29,19 +29,23 @@ class Session {
 
   io::Task<> run();
 
-  void cancel();  // the client asked, over another connection
+  // The client asked, over another connection; `on_done` when that has had its effect.
+  void cancel(std::function<void()> on_done);
+  void cut();  // ends the connection of a client that is still logging in
   void wake() { waiter_.notify(); }
   [[nodiscard]] const wire::BackendKey& key() const { return key_; }
 
  private:
   // ---- the story (session.cc) ----
   io::Task<bool> enter();
+  io::Task<> pass_cancel(wire::BackendKey key);
   io::Task<> converse();
   void prepare_to_sleep();
   io::Task<> leave();
   void on_deadline();
   [[nodiscard]] Deadline next_deadline() const;
   void check_shutdown();
+  [[nodiscard]] bool client_is_full() const;
   void end_with(std::string_view sqlstate, std::string message, std::string hint = {});
 
   // ---- bytes (session.cc) ----
@@ -80,15 +84,18 @@ class Session {
   bool on_flush(const wire::Frame& frame);
   bool on_terminate();
   bool on_function_call();
+  bool on_copy_end(const wire::Frame& frame);
   bool pass_if_leased(const wire::Frame& frame);
   bool adopt_known(const wire::ParseMessage& message);
-  void parse_named(const wire::ParseMessage& message, std::uint32_t effects);
+  bool parse_named(const wire::ParseMessage& message, std::uint32_t effects);
   void parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& message, std::uint32_t effects);
   executor::ClientStatementRef find_statement(std::string_view name);
   bool prepare_on_backend(const executor::ClientStatementRef& handle, bool with_sync);
   bool prepare_named(const StatementEffects& effects, bool with_sync);
   std::string with_server_names(std::string_view text, const StatementEffects& effects);
   void ensure_unnamed();
+  [[nodiscard]] bool unnamed_is_uncertain() const;
+  std::optional<Error> name_effects(StatementEffects& effects);
   void note_execution(std::uint32_t effects);
   void note_custom_settings(const StatementEffects& effects);
   bool refuse_sequence_state(std::uint32_t effects, Error* error);
@@ -126,12 +133,14 @@ class Session {
     std::string text, type_oids;
     std::uint32_t effects = 0;
     std::uint64_t version = 0;
+    std::uint64_t batch = 0;  // how many Syncs came before its Parse
   } unnamed_;
 
   enum class Blocked : std::uint8_t { kNo, kOnBackend, kOnAnswers } blocked_ = Blocked::kNo;
   std::optional<Error> backend_error_;  // why no connection was to be had, for the message that wanted one
   std::uint64_t copy_left_ = 0;         // of a CopyData message that goes by in pieces
   bool copy_dropped_ = false;
+  std::uint64_t batch_ = 0;   // Syncs so far
   std::size_t unsynced_ = 0;  // extended messages sent since the last Sync
   bool local_skip_ = false;   // ignore everything up to the client's next Sync
   bool unfed_ = false;        // in_ may hold a whole message

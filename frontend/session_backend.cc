@@ -124,6 +124,8 @@ void Session::note_events() {
     deallocating_.pop_front();
   }
   if (events.preparation_failed) preparation_failed_ = true;
+  if (events.sync_swallowed) ++unsynced_;
+  if (events.unnamed_failed != 0 && events.unnamed_failed == unnamed_.version) unnamed_.valid = false;
 }
 
 bool Session::must_look() const {
@@ -168,7 +170,7 @@ io::Task<> Session::look_at_session_state() {
 // Nothing is outstanding. True when that lets something go on.
 bool Session::settle() {
   bool moved = false;
-  if (blocked_ == Blocked::kOnAnswers) {
+  if (blocked_ == Blocked::kOnAnswers && (!lease_ || lease_->cancels->under_way == 0)) {
     blocked_ = Blocked::kNo;
     unfed_ = !in_.empty();
     moved = unfed_;
@@ -176,7 +178,7 @@ bool Session::settle() {
   if (!lease_) return moved;
   const bool idle = lease_->status == wire::TransactionStatus::kIdle && unsynced_ == 0;
   if (idle) deallocating_.clear();
-  if (idle && pins_ == 0 && !relay_.skipping() && *lease_->cancels_under_way == 0 && !preparation_failed_) {
+  if (idle && pins_ == 0 && !relay_.skipping() && lease_->cancels->under_way == 0 && !preparation_failed_) {
     release_backend();
   }
   return moved;
@@ -189,13 +191,16 @@ void Session::release_backend() {
   lease_.release();
 }
 
-void Session::cancel() {
+void Session::cancel(std::function<void()> on_done) {
   if (lease_ && !relay_.idle()) {
-    worker_.send_cancel(*pool_, *lease_, key_);
-  } else if (blocked_ == Blocked::kOnBackend) {
+    worker_.send_cancel(*pool_, *lease_, key_, std::move(on_done));
+    return;
+  }
+  if (blocked_ == Blocked::kOnBackend) {
     canceled_ = true;
     waiter_.notify();
   }
+  on_done();
 }
 
 }  // namespace kintsugi::frontend

@@ -19,6 +19,15 @@ constexpr std::size_t kMaxOutstanding = 2048;  // answers of a pipeline, before 
 // Any text that PostgreSQL refuses to parse: it fails the transaction as the client's own statement should.
 constexpr std::string_view kRefusedText = "kintsugi refuses the client's statement";
 
+// The names under which the router keeps statements on the shards; no client has them.
+bool is_ours(std::string_view name) {
+  return name.starts_with("kg_");
+}
+
+Error unknown_name(std::string_view name) {
+  return {.sqlstate = "26000", .message = "prepared statement \"" + std::string(name) + "\" does not exist"};
+}
+
 std::string empty_message(char type) {
   std::string bytes;
   wire::append_empty(bytes, type);
@@ -30,6 +39,11 @@ std::string empty_message(char type) {
 bool Session::on_message(const wire::Frame& frame) {
   // After an error PostgreSQL ignores everything up to the next Sync.
   if (skipping() && frame.type != client::kSync && frame.type != client::kTerminate) return true;
+  if (lease_ && relay_.idle() && lease_->cancels->under_way > 0 && frame.type != client::kTerminate) {
+    // The cancel request was for what ran before: it must have arrived before anything else runs.
+    blocked_ = Blocked::kOnAnswers;
+    return false;
+  }
   if (relay_.outstanding() >= kMaxOutstanding) {
     block_until_drained();
     return false;
@@ -45,7 +59,7 @@ bool Session::on_message(const wire::Frame& frame) {
     case client::kFlush: return on_flush(frame);
     case client::kTerminate: return on_terminate();
     case client::kFunctionCall: return on_function_call();
-    default: return pass_if_leased(frame);  // CopyDone, CopyFail
+    default: return on_copy_end(frame);  // CopyDone, CopyFail
   }
 }
 
@@ -62,9 +76,13 @@ bool Session::on_query(const wire::Frame& frame) {
     return false;
   }
   if (std::exchange(preparation_failed_, false)) return true;  // the client has had the error and the end
-  const StatementEffects effects = effects_of(*text);
+  StatementEffects effects = effects_of(*text);
   if (Error error; refuse_sequence_state(effects.flags, &error)) {
     reject_query(error);
+    return true;
+  }
+  if (const auto error = name_effects(effects)) {
+    reject_query(*error);
     return true;
   }
   switch (ensure_backend()) {
@@ -82,6 +100,7 @@ bool Session::on_query(const wire::Frame& frame) {
   note_execution(effects.flags);
   unnamed_.valid = false;
   lease_->unnamed_owner = 0;
+  unsynced_ = 0;  // its end is the end of what the extended protocol has begun as well
   expect({.kind = Expected::kQuery});
   return true;
 }
@@ -122,9 +141,29 @@ ClientStatementRef Session::find_statement(std::string_view name) {
   return at->second;
 }
 
+// What names in a statement mean: as far as it is known outside a transaction. Of statements of different
+// meaning only the text is the same.
 std::string Session::search_path() const {
-  const std::string* path = settings_->find("search_path");
-  return path != nullptr ? *path : std::string();
+  std::string meaning = pool_->slots()->login()->role;
+  for (const char* name : {"options", "search_path"}) {
+    const std::string* value = pool_->startup()->find(name);
+    meaning.append(1, '\0').append(value != nullptr ? *value : "");
+  }
+  for (const char* name : {"search_path", "role", "session_authorization"}) {
+    const std::string* value = settings_->find(name);
+    meaning.append(1, '\0').append(value != nullptr ? *value : "");
+  }
+  return meaning;
+}
+
+// EXECUTE does what the statement does that the client has prepared in the protocol.
+std::optional<Error> Session::name_effects(StatementEffects& effects) {
+  for (const auto& named : effects.named) {
+    const ClientStatementRef handle = find_statement(named.name);
+    if (handle != nullptr && !named.deallocate) effects.flags |= handle->effects;
+    if (handle == nullptr && is_ours(named.name)) return unknown_name(named.name);
+  }
+  return std::nullopt;
 }
 
 // Gives the connection a statement that the client prepared elsewhere. True when it is there already.
@@ -192,7 +231,11 @@ bool Session::on_parse(const wire::Frame& frame) {
     case Ready::kRejected: reject_extended(*std::exchange(backend_error_, std::nullopt)); return true;
     case Ready::kYes: break;
   }
-  const StatementEffects effects = effects_of(message->text);
+  StatementEffects effects = effects_of(message->text);
+  if (const auto error = name_effects(effects)) {
+    reject_extended(*error);
+    return true;
+  }
   if (!effects.named.empty()) {
     if (!prepare_named(effects, false)) return false;
     note_custom_settings(effects);
@@ -207,10 +250,9 @@ bool Session::on_parse(const wire::Frame& frame) {
   note_custom_settings(effects);
   if (message->statement.empty()) {
     parse_unnamed(frame, *message, effects.flags);
-  } else {
-    parse_named(*message, effects.flags);
+    return true;
   }
-  return true;
+  return parse_named(*message, effects.flags);
 }
 
 // Outside a transaction, a statement that a shard has accepted and no DDL has touched since needs no connection
@@ -240,34 +282,44 @@ void Session::parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& 
   unnamed_.type_oids.assign(message.type_oids);
   unnamed_.effects = effects;
   unnamed_.version = ++worker_.last_unnamed_version;
+  unnamed_.batch = batch_;
   lease_->unnamed_owner = unnamed_.version;
   lease_->out.pass(frame.bytes());
   ++unsynced_;
-  expect({.kind = Expected::kParse});
+  expect({.kind = Expected::kParse, .unnamed = unnamed_.version});
 }
 
-void Session::parse_named(const wire::ParseMessage& message, std::uint32_t effects) {
-  ++unsynced_;
+bool Session::parse_named(const wire::ParseMessage& message, std::uint32_t effects) {
   if (find_statement(message.statement) != nullptr) {
+    if (!relay_.idle()) {
+      // The Parse that took the name may be refused yet.
+      block_until_drained();
+      return false;
+    }
     reject_extended(
         {.sqlstate = "42P05",
          .message = "prepared statement \"" + std::string(message.statement) + "\" already exists"});
-    return;
+    return true;
   }
   auto handle = std::make_shared<ClientStatement>();
   handle->statement = executor::intern_prepared(message.text, message.type_oids, search_path());
   handle->effects = effects;
-  statements_[std::string(message.statement)] = handle;
-
   const executor::PreparedStatement& statement = *handle->statement;
   auto* known = lease_->prepared.find(statement.id);
+  if (known != nullptr && !known->confirmed && !relay_.idle()) {
+    // It is under way in a pipeline that may have failed before it.
+    block_until_drained();
+    return false;
+  }
+  statements_[std::string(message.statement)] = handle;
+  ++unsynced_;
   if (known != nullptr && known->generation == executor::schema_generation()) {
     handle->shape = known->shape;
     expect({.kind = Expected::kParse,
             .from = Expected::kRouter,
             .handle = handle,
             .answer = empty_message(server::kParseComplete)});
-    return;
+    return true;
   }
   std::string& out = lease_->out.compose();
   wire::append_close(out, 'S', statement.server_name);
@@ -283,6 +335,12 @@ void Session::parse_named(const wire::ParseMessage& message, std::uint32_t effec
     lease_->prepared.erase(oldest->id);
     expect({.kind = Expected::kClose, .from = Expected::kHidden});
   }
+  return true;
+}
+
+// A pipeline before this one parses the unnamed statement, and whether it comes to that is not known yet.
+bool Session::unnamed_is_uncertain() const {
+  return !relay_.idle() && unnamed_.batch != batch_;
 }
 
 // The unnamed statement may have been made on another connection, and another client's may be here.
@@ -309,6 +367,14 @@ bool Session::on_bind(const wire::Frame& frame) {
   const std::uint32_t effects = handle != nullptr            ? handle->effects
                                 : message->statement.empty() ? unnamed_.effects
                                                              : 0;
+  if (handle == nullptr && is_ours(message->statement)) {
+    reject_extended(unknown_name(message->statement));
+    return true;
+  }
+  if (message->statement.empty() && unnamed_is_uncertain()) {
+    block_until_drained();
+    return false;
+  }
   if (Error error; refuse_sequence_state(effects, &error)) {
     reject_extended(error);
     return true;
@@ -344,6 +410,14 @@ bool Session::on_describe(const wire::Frame& frame) {
   if (!message) {
     protocol_violation(message.error());
     return true;
+  }
+  if (message->kind == 'S' && is_ours(message->name) && find_statement(message->name) == nullptr) {
+    reject_extended(unknown_name(message->name));
+    return true;
+  }
+  if (message->kind == 'S' && message->name.empty() && unnamed_is_uncertain()) {
+    block_until_drained();
+    return false;
   }
   switch (ensure_backend()) {
     case Ready::kBlocked: return false;
@@ -387,10 +461,15 @@ bool Session::on_close(const wire::Frame& frame) {
     return true;
   }
   const bool statement = message->kind == 'S';
-  const bool ours = statement && !message->name.empty() && find_statement(message->name) != nullptr;
-  if (ours) statements_.erase(std::string(message->name));
+  const bool known = statement && !message->name.empty() && find_statement(message->name) != nullptr;
+  if (statement && !relay_.idle() && (known || message->name.empty())) {
+    // An error before it would make PostgreSQL skip it.
+    block_until_drained();
+    return false;
+  }
+  if (known) statements_.erase(std::string(message->name));
   if (statement && message->name.empty()) unnamed_.valid = false;
-  if (ours || !lease_) {
+  if (known || !lease_ || (statement && is_ours(message->name))) {
     // Shared statements stay prepared for the others; without a connection there is nothing else to close.
     expect(
         {.kind = Expected::kClose, .from = Expected::kRouter, .answer = empty_message(server::kCloseComplete)});
@@ -404,6 +483,12 @@ bool Session::on_close(const wire::Frame& frame) {
 }
 
 bool Session::on_sync(const wire::Frame& frame) {
+  if (lease_ && relay_.swallows_sync()) {
+    relay_.sync_swallowed();
+    lease_->out.pass(frame.bytes());
+    return true;
+  }
+  ++batch_;
   local_skip_ = false;
   unsynced_ = 0;
   if (!lease_) {
@@ -417,6 +502,11 @@ bool Session::on_sync(const wire::Frame& frame) {
 }
 
 bool Session::on_flush(const wire::Frame& frame) {
+  return pass_if_leased(frame);
+}
+
+bool Session::on_copy_end(const wire::Frame& frame) {
+  if (lease_ && !relay_.idle()) relay_.copy_end_sent();
   return pass_if_leased(frame);
 }
 
@@ -448,7 +538,7 @@ void Session::reject_extended(const Error& error) {
   Expected poison{.kind = Expected::kParse, .from = Expected::kPoison};
   wire::append_error(poison.answer, "ERROR", error);
   wire::append_parse(lease_->out.compose(), "", kRefusedText, {});
-  lease_->unnamed_owner = 0;
+  lease_->unnamed_owner = executor::Backend::kUnknownOwner;
   ++unsynced_;
   expect(std::move(poison));
 }

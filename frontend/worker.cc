@@ -26,14 +26,17 @@ io::Task<> run_session(std::unique_ptr<Session> session) {
 }
 
 io::Task<> deliver_cancel(Worker* worker, std::shared_ptr<const executor::ShardLogin> login, io::HostPort peer,
-                          wire::BackendKey key, std::shared_ptr<int> under_way, wire::BackendKey session) {
+                          wire::BackendKey key, std::shared_ptr<executor::Cancels> cancels,
+                          wire::BackendKey session, std::function<void()> on_done) {
   io::Waiter waiter(worker->loop());
   auto sending = executor::cancel_on_shard(login, peer, key, &waiter, Deadline::in(kCancelTimeout));
   Status sent = co_await std::move(sending);
   if (!sent)
     log::warning("could not cancel a statement", {{"shard", login->shard}, {"error", sent.error().message}});
-  --*under_way;
+  if (!sent) cancels->lost = true;
+  --cancels->under_way;
   worker->wake(session);
+  if (on_done) on_done();
 }
 
 io::Task<> restore(Worker* worker, executor::BackendLease lease, bool discard) {
@@ -129,6 +132,7 @@ wire::BackendKey Worker::add(Session* session) {
   } while (key.pid == 0 || sessions_.contains(key.pid));
   INVARIANT(getrandom(&key.secret, sizeof key.secret, 0) == sizeof key.secret, "the kernel gives random bytes");
   sessions_[key.pid] = session;
+  entering_.erase(session);
   return key;
 }
 
@@ -141,20 +145,27 @@ void Worker::wake(wire::BackendKey session) {
   if (at != sessions_.end()) at->second->wake();
 }
 
-void Worker::cancel(wire::BackendKey key) {
-  loop_.post([this, key] {
+void Worker::cancel(wire::BackendKey key, std::function<void()> on_done) {
+  loop_.post([this, key, on_done = std::move(on_done)]() mutable {
     auto at = sessions_.find(key.pid);
     // A wrong key is not answered, as in PostgreSQL: nothing is to be learnt from it.
-    if (at != sessions_.end() && at->second->key().secret == key.secret) at->second->cancel();
+    if (at != sessions_.end() && at->second->key().secret == key.secret) {
+      at->second->cancel(std::move(on_done));
+    } else {
+      on_done();
+    }
   });
 }
 
 void Worker::send_cancel(const executor::BackendPool& pool, const executor::Backend& backend,
-                         wire::BackendKey session) {
-  if (gate_.closed()) return;
-  ++*backend.cancels_under_way;
-  gate_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels_under_way,
-                             session));
+                         wire::BackendKey session, std::function<void()> on_done) {
+  if (gate_.closed()) {
+    if (on_done) on_done();
+    return;
+  }
+  ++backend.cancels->under_way;
+  gate_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels, session,
+                             std::move(on_done)));
 }
 
 void Worker::clean_up(executor::BackendLease lease, bool discard) {
@@ -179,6 +190,7 @@ void Worker::end_sessions() {
   loop_.post([this] {
     ending_ = true;
     for (auto& [pid, session] : sessions_) session->wake();
+    for (Session* session : entering_) session->cut();
     // The loop cannot own its own end; the gate is drained first, then the loop stops.
     stopper_.spawn(drain_and_stop());
   });

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/config.h"
@@ -67,7 +68,8 @@ class Worker final : public io::EventTarget {
   void begin_shutdown();
   void end_sessions();
   // A CancelRequest with this key has come to some thread; it belongs to a session here.
-  void cancel(wire::BackendKey key);
+  // `on_done` is called on this thread when it has arrived at the shard, or has nobody to reach.
+  void cancel(wire::BackendKey key, std::function<void()> on_done);
 
   [[nodiscard]] Shared& shared() { return shared_; }
   [[nodiscard]] io::Loop& loop() { return loop_; }
@@ -77,11 +79,14 @@ class Worker final : public io::EventTarget {
   [[nodiscard]] bool shutting_down() const { return shutting_down_; }
   [[nodiscard]] bool ending() const { return ending_; }
 
+  // A session is entering until it has its key, or leaves.
+  void entering(Session* session) { entering_.insert(session); }
+  void gone(Session* session) { entering_.erase(session); }
   wire::BackendKey add(Session* session);
   void remove(wire::BackendKey key);
   // Sends a cancel request for what the connection runs and wakes the session when it has arrived.
   void send_cancel(const executor::BackendPool& pool, const executor::Backend& backend,
-                   wire::BackendKey session);
+                   wire::BackendKey session, std::function<void()> on_done = {});
   // Makes a connection that a session left behind like new, or closes it.
   void clean_up(executor::BackendLease lease, bool discard);
   void wake(wire::BackendKey session);
@@ -107,6 +112,7 @@ class Worker final : public io::EventTarget {
   io::Gate gate_;     // sessions, cancel requests, connections being made like new
   io::Gate stopper_;  // what waits for the gate
   std::unordered_map<std::uint32_t, Session*> sessions_;
+  std::unordered_set<Session*> entering_;
   std::uint32_t next_session_ = 0;
   bool shutting_down_ = false, ending_ = false;
   std::array<char, kScratchBytes> scratch_;  // what is read is understood or copied before anything else runs

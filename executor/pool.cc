@@ -122,6 +122,8 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
 // asked for only after a while: under load every thread serves its own clients fastest, and yet nobody may
 // starve beside a thread that has enough, or beside clients with other options.
 void BackendPool::ask_for_room(bool of_busy_ones) {
+  // A slot given back between the look at the limit and the place in the queue has told nobody.
+  owner_.slot_freed(slots_.get());
   const Need need{&owner_, startup_};
   owner_.help(slots_, need, of_busy_ones);
   owner_.directory().tell_others(&owner_, [slots = slots_, need, of_busy_ones](ThreadPools& other) {

@@ -88,7 +88,11 @@ TEST_F(Lost, WhileThePipelineIsBeingSkipped) {
 TEST_F(Lost, InTheMiddleOfARow) {
   RawClient client(front_.port());
   client.send(Batch().query("SELECT repeat('x', 50000000)"));
-  std::this_thread::sleep_for(500ms);  // the client does not read: everybody is stuck in the row
+  timeval bound{8, 0};
+  setsockopt(client.fd(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+  char first[1000];
+  ASSERT_EQ(recv(client.fd(), first, sizeof first, MSG_PEEK | MSG_WAITALL), 1000);
+  std::this_thread::sleep_for(300ms);  // the client does not read: everybody is stuck in the row
   kill_backends();
   std::this_thread::sleep_for(200ms);
   std::string all;

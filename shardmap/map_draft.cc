@@ -404,6 +404,12 @@ Status MapDraft::apply(const edit::RevealRanges& op) {
   return {};
 }
 
+Status MapDraft::apply(const edit::RaiseEpoch& op) {
+  if (op.at_least > static_cast<std::uint64_t>(INT64_MAX)) return fail("22003", "an epoch cannot be so high");
+  next_->epoch_ = std::max(next_->epoch_, op.at_least);
+  return {};
+}
+
 Result<MapPtr> apply(const ShardMap& map, const MapEdit& edit) {
   MapDraft draft(map);
   for (const edit::Operation& operation : edit.operations) {

@@ -26,6 +26,7 @@ class MapDraft {
   Status apply(const edit::DropTable& op);
   Status apply(const edit::HideRange& op);
   Status apply(const edit::RevealRanges& op);
+  Status apply(const edit::RaiseEpoch& op);
 
   MapPtr finish();
 

@@ -90,8 +90,15 @@ struct RevealRanges {
   friend bool operator==(const RevealRanges&, const RevealRanges&) = default;
 };
 
-using Operation = std::variant<CreateShard, AlterShard, DropShard, SetHome, CreateMap, DropMap, CreateShardlet,
-                               AlterShardlet, DropShardlet, PutTable, DropTable, HideRange, RevealRanges>;
+// Makes this edit's epoch at least that: after a fail-over that lost commits, so that no number comes twice.
+struct RaiseEpoch {
+  std::uint64_t at_least = 0;
+  friend bool operator==(const RaiseEpoch&, const RaiseEpoch&) = default;
+};
+
+using Operation =
+    std::variant<CreateShard, AlterShard, DropShard, SetHome, CreateMap, DropMap, CreateShardlet, AlterShardlet,
+                 DropShardlet, PutTable, DropTable, HideRange, RevealRanges, RaiseEpoch>;
 
 }  // namespace edit
 

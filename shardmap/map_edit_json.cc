@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "shardmap/json.h"
 #include "shardmap/key_json.h"
 #include "shardmap/map_edit.h"
@@ -115,6 +117,12 @@ Json write(const edit::RevealRanges& op) {
   return json;
 }
 
+Json write(const edit::RaiseEpoch& op) {
+  Json json = operation("raise epoch");
+  json["at_least"] = std::to_string(op.at_least);
+  return json;
+}
+
 // Keeps the object's problem apart from one inside a member.
 template <class Read>
 auto member(JsonObject& object, const char* name, Read read) -> typename decltype(read(Json{}))::value_type {
@@ -183,6 +191,13 @@ Result<edit::Operation> read_operation(const Json& json) {
     op = edit::HideRange{object.text("shardlet"), object.text("shard"), object.text("job")};
   } else if (name == "reveal") {
     op = edit::RevealRanges{object.text("job")};
+  } else if (name == "raise epoch") {
+    const std::string text = object.text("at_least");
+    edit::RaiseEpoch raise;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), raise.at_least);
+    if (problem != std::errc{} || end != text.data() + text.size())
+      object.complain("has an \"at_least\" that is no number");
+    op = raise;
   } else {
     object.complain("does the unknown \"" + name + "\"");
   }

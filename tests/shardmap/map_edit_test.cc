@@ -85,7 +85,7 @@ TEST(MapEdit, RoundTripsAsJson) {
        edit::DropMap{"tenants"},
        edit::AlterShardlet{"a", "it's \"b\" \\ \xc3\xa4", "s2", ShardletState::kReadOnly},
        edit::AlterShardlet{"a", {}, {}, {}}, edit::DropShardlet{"a"}, edit::DropTable{"public", "orders"},
-       edit::HideRange{"a", "s2", "17"}, edit::RevealRanges{"17"},
+       edit::HideRange{"a", "s2", "17"}, edit::RevealRanges{"17"}, edit::RaiseEpoch{1234567890123},
        list("pairs", "p", {{"MINVALUE", "1"}, {"", "2"}}, "s1"),
        range("pairs", "q", {BoundColumn::value("MAXVALUE"), BoundColumn::max()},
              {BoundColumn::max(), BoundColumn::max()}, "s1")});

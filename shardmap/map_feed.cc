@@ -29,9 +29,9 @@ struct MapFeed::Shared {
 
   std::mutex delivering;  // held around each delivery, before `mutex`: maps are handed over in order
   mutable std::mutex mutex;
-  std::condition_variable changed;  // for the beating thread, and for start()
-  StoredMap current;                // guarded
-  bool delivered = false;           // guarded
+  std::condition_variable changed;     // for the beating thread, and for start()
+  StoredMap current;                   // guarded
+  bool delivered = false;              // guarded
   std::optional<std::uint64_t> taken;  // guarded
   std::atomic<bool> stop{false};
   std::atomic<bool> reachable{false};
@@ -214,8 +214,7 @@ void MapFeed::Shared::beat() {
     std::optional<std::uint64_t> epoch;
     {
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, renewed ? options.beat : kRetryAfter,
-                       [&] { return stop || taken != told; });
+      changed.wait_for(lock, renewed ? options.beat : kRetryAfter, [&] { return stop || taken != told; });
       if (stop) break;
       epoch = taken;
     }

@@ -1,0 +1,217 @@
+#include "shardmap/local_map.h"
+
+#include <algorithm>
+#include <set>
+
+#include "shardmap/key_json.h"
+#include "shardmap/pg_session.h"
+#include "shardmap/row_change.h"
+#include "shardmap/sql_scripts.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+// A row of kintsugi.owned.
+struct OwnedRow {
+  std::string map, low, high, name;
+  std::uint64_t state = 0;
+  friend auto operator<=>(const OwnedRow&, const OwnedRow&) = default;
+};
+
+std::set<OwnedRow> rows_of(const LocalContents& contents) {
+  std::set<OwnedRow> rows;
+  for (const LocalMapping& mapping : contents.mappings) {
+    for (const Shardlet& shardlet : mapping.owned) {
+      const auto state = static_cast<std::uint64_t>(shardlet.state);
+      if (mapping.kind != MapKind::kList)
+        rows.insert({mapping.name, shardlet.low, shardlet.high, shardlet.name, state});
+      for (const std::string& value : shardlet.values)
+        rows.insert({mapping.name, value, "", shardlet.name, state});
+    }
+  }
+  return rows;
+}
+
+Error another_shard(const ShardIdentity& found) {
+  return {.sqlstate = "55000",
+          .message = "the database is already shard \"" + found.shard_name + "\" of map store " +
+                     found.store_id + " (identity " + found.shard_id + ")",
+          .hint =
+              "One database is one shard of one map store. If it is no longer used there, drop its schema "
+              "kintsugi."};
+}
+
+}  // namespace
+
+LocalMap::LocalMap(std::unique_ptr<PgSession> session) : session_(std::move(session)) {}
+LocalMap::~LocalMap() = default;
+LocalMap::LocalMap(LocalMap&&) noexcept = default;
+LocalMap& LocalMap::operator=(LocalMap&&) noexcept = default;
+
+Result<LocalMap> LocalMap::connect(const std::string& dsn, Deadline deadline) {
+  KG_TRY(std::unique_ptr<PgSession> session, PgSession::connect(dsn, true, deadline));
+  KG_CHECK(session->run("SET client_min_messages = warning", {}, deadline));
+  return LocalMap(std::move(session));
+}
+
+Result<std::optional<ShardIdentity>> LocalMap::identity(Deadline deadline) {
+  using Answer = std::optional<ShardIdentity>;
+  KG_TRY(const auto there,
+         session_->query("SELECT to_regclass('kintsugi.identity') IS NOT NULL", {}, deadline));
+  if (there.at(0).at(0) != "t") return Answer();
+  KG_TRY(const auto rows,
+         session_->query("SELECT store_id, shard_id, shard_name, epoch FROM kintsugi.identity", {}, deadline));
+  if (rows.empty()) return Answer();
+  return Answer({*rows[0][0], *rows[0][1], *rows[0][2], std::stoull(*rows[0][3])});
+}
+
+Status LocalMap::need_identity(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
+  KG_TRY(const auto found, identity(deadline));
+  if (!found) {
+    return fail("55000", "the database is no shard: it has no schema kintsugi",
+                "Attach it again, or look whether the DSN leads to the right database.");
+  }
+  if (found->store_id != store_id || found->shard_id != shard_id) return fail(another_shard(*found));
+  return {};
+}
+
+Status LocalMap::claim(const std::string& store_id, const std::string& shard_id, const std::string& shard_name,
+                       Deadline deadline) {
+  KG_CHECK(migrate_schema(*session_, "kintsugi", sql_scripts::shard(), "the schema kintsugi of the shard",
+                          deadline));
+  KG_CHECK(session_->run(
+      "INSERT INTO kintsugi.identity (store_id, shard_id, shard_name, epoch) VALUES ($1, $2, $3, 0) "
+      "ON CONFLICT DO NOTHING",
+      {SqlValue::text(store_id), SqlValue::text(shard_id), SqlValue::text(shard_name)}, deadline));
+  return need_identity(store_id, shard_id, deadline);
+}
+
+Status LocalMap::release(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
+  return session_->transaction(
+      [&]() -> Status {
+        KG_TRY(const auto found, identity(deadline));
+        if (!found || found->store_id != store_id || found->shard_id != shard_id) return {};
+        return session_->run("DROP SCHEMA kintsugi CASCADE", {}, deadline);
+      },
+      deadline);
+}
+
+LocalContents contents_of(const ShardMap& map, const Shard& shard) {
+  LocalContents contents;
+  contents.identity = {map.store_id(), shard.identity, shard.name, map.epoch()};
+  for (const Mapping* mapping : map.mappings()) {
+    LocalMapping local{mapping->name(), mapping->kind(), mapping->key_types(), {}};
+    const bool has_some = std::any_of(mapping->shards().begin(), mapping->shards().end(),
+                                      [&shard](const auto& counted) { return counted.first == shard.id; });
+    if (has_some) {
+      for (Shardlet& shardlet : map.shardlets_of(*mapping)) {
+        if (shardlet.shard != shard.id) continue;
+        shardlet.shard = 0;
+        local.owned.push_back(std::move(shardlet));
+      }
+    }
+    contents.mappings.push_back(std::move(local));
+  }
+  for (const Table* table : map.tables()) contents.tables.push_back(*table);
+  return contents;
+}
+
+Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline deadline) {
+  return session_->transaction(
+      [&]() -> Status {
+        KG_CHECK(need_identity(map.store_id(), shard.identity, deadline));
+        KG_TRY(const auto now, session_->query("SELECT epoch FROM kintsugi.identity FOR UPDATE", {}, deadline));
+        if (std::stoull(*now.at(0).at(0)) >= map.epoch()) return {};
+        KG_TRY(const LocalContents have, read(deadline));
+        const LocalContents want = contents_of(map, shard);
+        const std::set<OwnedRow> old_rows = rows_of(have);
+        const std::set<OwnedRow> new_rows = rows_of(want);
+        for (const OwnedRow& row : old_rows) {
+          if (new_rows.contains(row)) continue;
+          KG_CHECK(session_->run("DELETE FROM kintsugi.owned WHERE map = $1 AND low = $2",
+                                 {SqlValue::text(row.map), SqlValue::bytes(row.low)}, deadline));
+        }
+        for (const OwnedRow& row : new_rows) {
+          if (old_rows.contains(row)) continue;
+          KG_CHECK(session_->run(
+              "INSERT INTO kintsugi.owned (map, low, high, name, state) VALUES ($1, $2, $3, $4, $5)",
+              {SqlValue::text(row.map), SqlValue::bytes(row.low), SqlValue::bytes(row.high),
+               SqlValue::text(row.name), SqlValue::integer(row.state)},
+              deadline));
+        }
+        KG_CHECK(session_->run("DELETE FROM kintsugi.map", {}, deadline));
+        for (const LocalMapping& mapping : want.mappings) {
+          KG_CHECK(
+              session_->run("INSERT INTO kintsugi.map (name, kind, key_types) VALUES ($1, $2, $3)",
+                            {SqlValue::text(mapping.name), SqlValue::text(std::string(name_of(mapping.kind))),
+                             SqlValue::text(key_types_json(mapping.key_types))},
+                            deadline));
+        }
+        KG_CHECK(session_->run("DELETE FROM kintsugi.placed_table", {}, deadline));
+        for (const Table& table : want.tables) {
+          KG_CHECK(
+              session_->run("INSERT INTO kintsugi.placed_table (schema_name, name, kind, map, key_columns) "
+                            "VALUES ($1, $2, $3, $4, $5)",
+                            {SqlValue::text(table.schema), SqlValue::text(table.name),
+                             SqlValue::text(std::string(name_of(table.kind))), SqlValue::text(table.map),
+                             SqlValue::text(columns_json(table.key))},
+                            deadline));
+        }
+        return session_->run("UPDATE kintsugi.identity SET epoch = $1, shard_name = $2",
+                             {SqlValue::integer(map.epoch()), SqlValue::text(shard.name)}, deadline);
+      },
+      deadline);
+}
+
+Result<LocalContents> LocalMap::read(Deadline deadline) {
+  LocalContents contents;
+  KG_TRY(auto found, identity(deadline));
+  if (!found) return fail("55000", "the database is no shard: it has no schema kintsugi");
+  contents.identity = *std::move(found);
+  KG_TRY(const auto maps,
+         session_->query("SELECT name, kind, key_types FROM kintsugi.map ORDER BY name COLLATE \"C\"", {},
+                         deadline));
+  for (const PgRow& row : maps) {
+    const auto kind = map_kind_named(*row[1]);
+    if (!kind) return fail("XX001", "the local map names an unknown kind of map: " + *row[1]);
+    KG_TRY(const Json json, parse_json(*row[2]));
+    KG_TRY(KeyTypes types, types_from_json(json));
+    contents.mappings.push_back({*row[0], *kind, std::move(types), {}});
+  }
+  KG_TRY(
+      const auto owned,
+      session_->query("SELECT map, low, high, name, state FROM kintsugi.owned ORDER BY map COLLATE \"C\", low",
+                      {}, deadline));
+  for (const PgRow& row : owned) {
+    const auto mapping = std::find_if(contents.mappings.begin(), contents.mappings.end(),
+                                      [&row](const LocalMapping& each) { return each.name == *row[0]; });
+    if (mapping == contents.mappings.end())
+      return fail("XX001", "the local map owns a shardlet of the unknown map " + *row[0]);
+    const auto state = static_cast<ShardletState>(std::stoul(*row[4]));
+    if (mapping->kind != MapKind::kList) {
+      mapping->owned.push_back(
+          {*row[3], *row[0], bytes_of_bytea(*row[1]), bytes_of_bytea(*row[2]), {}, 0, state});
+      continue;
+    }
+    auto same = std::find_if(mapping->owned.begin(), mapping->owned.end(),
+                             [&row](const Shardlet& each) { return each.name == *row[3]; });
+    if (same == mapping->owned.end()) {
+      same = mapping->owned.insert(same, Shardlet{*row[3], *row[0], {}, {}, {}, 0, state});
+    }
+    same->values.push_back(bytes_of_bytea(*row[1]));
+  }
+  KG_TRY(const auto tables,
+         session_->query("SELECT schema_name, name, kind, map, key_columns FROM kintsugi.placed_table "
+                         "ORDER BY schema_name COLLATE \"C\", name COLLATE \"C\"",
+                         {}, deadline));
+  for (const PgRow& row : tables) {
+    const auto kind = table_kind_named(*row[2]);
+    if (!kind) return fail("XX001", "the local map names an unknown kind of table: " + *row[2]);
+    KG_TRY(const Json json, parse_json(*row[4]));
+    KG_TRY(std::vector<std::string> key, texts_from_json(json));
+    contents.tables.push_back({*row[0], *row[1], *kind, *row[3], std::move(key)});
+  }
+  return contents;
+}
+
+}  // namespace kintsugi::shardmap

@@ -1,0 +1,321 @@
+#include "shardmap/map_change.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/log.h"
+#include "shardmap/failpoint.h"
+#include "shardmap/json.h"
+#include "shardmap/local_map.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kSync = "sync";      // key: a shard's number; body: the epoch that it must reach
+constexpr const char* kIntent = "intent";  // key: a shard's uuid; body: what is being done with its database
+constexpr milliseconds kShardDeadline{5000};
+constexpr int kAttempts = 20;
+
+// What is to be done with a database that is becoming a shard, or no longer is one.
+std::string intent_body(const char* action, const std::string& dsn, const std::string& shard) {
+  Json json = Json::object();
+  json["do"] = action;
+  json["dsn"] = dsn;
+  json["shard"] = shard;
+  json["nonce"] = random_uuid();  // two intents are never the same note
+  return json.dump();
+}
+
+Deadline shard_deadline(Deadline deadline) {
+  return deadline.sooner(Deadline::in(kShardDeadline));
+}
+
+Error unreachable(const std::string& shard, const Error& cause) {
+  if (cause.sqlstate != sqlstate::kConnectionFailure) return cause;
+  return {.sqlstate = std::string(sqlstate::kShardUnreachable),
+          .message = "shard \"" + shard + "\" cannot be reached",
+          .detail = cause.message};
+}
+
+struct Concerned {
+  const ShardMap& before;
+  const ShardMap& after;
+  std::set<ShardId> shards;
+
+  void all() {
+    for (const Shard* shard : after.shards()) shards.insert(shard->id);
+  }
+  void shardlet(const std::string& name) {
+    for (const ShardMap* map : {&before, &after}) {
+      if (const auto found = map->shardlet(name)) shards.insert(found->shard);
+    }
+  }
+  void operator()(const edit::CreateShardlet& op) { shardlet(op.name); }
+  void operator()(const edit::DropShardlet& op) { shardlet(op.name); }
+  void operator()(const edit::AlterShardlet& op) {
+    shardlet(op.name);
+    if (op.new_name) shardlet(*op.new_name);
+  }
+  void operator()(const edit::CreateMap&) { all(); }
+  void operator()(const edit::DropMap&) { all(); }
+  void operator()(const edit::PutTable&) { all(); }
+  void operator()(const edit::DropTable&) { all(); }
+  void operator()(const edit::CreateShard& op) {
+    if (const Shard* shard = after.shard_named(op.name)) shards.insert(shard->id);
+  }
+  void operator()(const edit::AlterShard& op) {
+    const std::string& name = op.new_name ? *op.new_name : op.name;
+    const Shard* shard = after.shard_named(name);
+    if ((op.new_name || op.identity || op.dsn) && shard != nullptr) shards.insert(shard->id);
+  }
+  template <class Other>
+  void operator()(const Other&) {}
+};
+
+}  // namespace
+
+std::vector<ShardId> concerned_shards(const ShardMap& before, const ShardMap& after, const MapEdit& edit) {
+  Concerned concerned{before, after, {}};
+  for (const edit::Operation& op : edit.operations) std::visit(concerned, op);
+  std::vector<ShardId> ids;
+  for (const ShardId id : concerned.shards) {
+    // A shard without an identity has no local map (yet).
+    const Shard* shard = after.shard(id);
+    if (shard != nullptr && !shard->identity.empty()) ids.push_back(id);
+  }
+  return ids;
+}
+
+Result<StoredMap> MapChange::commit(const Decide& decide, const std::vector<NoteChange>& notes,
+                                    Deadline deadline) {
+  Error last;
+  for (int attempt = 0; attempt < kAttempts && !deadline.passed(); ++attempt) {
+    KG_TRY(const StoredMap base, store_.load(deadline));
+    KG_TRY(const MapEdit edit, decide(*base.map));
+    KG_TRY(const MapPtr next, apply(*base.map, edit));
+    std::vector<NoteChange> all = notes;
+    const std::vector<ShardId> shards = concerned_shards(*base.map, *next, edit);
+    for (const ShardId id : shards)
+      all.push_back({kSync, std::to_string(id), std::to_string(next->epoch()), {}});
+    failpoint("before commit");
+    auto done = store_.commit(base, edit, all, deadline);
+    if (done) {
+      failpoint("after commit");
+      for (const ShardId id : shards) {
+        const Status stepped =
+            bring_into_step(*done, id, std::to_string(next->epoch()), shard_deadline(deadline));
+        if (!stepped) {
+          log::warning("a shard's local map will follow later",
+                       {{"shard", done->map->shard(id)->name}, {"reason", stepped.error().message}});
+        }
+      }
+      return done;
+    }
+    last = done.error();
+    // A note that we had expected is another: that is no race for the epoch, and trying again would not help.
+    if (last.sqlstate != sqlstate::kSerializationFailure || last.message.starts_with("the note")) break;
+  }
+  if (last.message.empty()) return fail(sqlstate::kQueryCanceled, "the shard map was not changed in time");
+  return fail(last);
+}
+
+Status MapChange::bring_into_step(const StoredMap& stored, ShardId id, const std::string& note,
+                                  Deadline deadline) {
+  const Shard* shard = stored.map->shard(id);
+  if (shard != nullptr && !shard->identity.empty()) {
+    auto local = LocalMap::connect(shard->dsn, deadline);
+    if (!local) return fail(unreachable(shard->name, local.error()));
+    KG_CHECK(local->bring_to(*stored.map, *shard, deadline));
+    failpoint("after local map");
+  }
+  // A later note for this shard stays; that is no error here.
+  const Status dropped = store_.put_notes({{kSync, std::to_string(id), {}, note}}, deadline);
+  if (!dropped && dropped.error().sqlstate != sqlstate::kSerializationFailure) return dropped;
+  return {};
+}
+
+Result<MapPtr> MapChange::edit(const Decide& decide, Deadline deadline) {
+  KG_TRY(const StoredMap done, commit(decide, {}, deadline));
+  return done.map;
+}
+
+Result<MapPtr> MapChange::edit(const MapEdit& edit, Deadline deadline) {
+  return this->edit([&edit](const ShardMap&) { return Result<MapEdit>(edit); }, deadline);
+}
+
+Result<MapPtr> MapChange::create_shard(const NewShard& shard, Deadline deadline) {
+  KG_TRY(const StoredMap base, store_.load(deadline));
+  const std::string identity = random_uuid();
+  const MapEdit edit{edit::CreateShard{shard.name, shard.dsn, identity, shard.state}};
+  KG_CHECK(apply(*base.map, edit));  // a name that is taken is told before anything is touched
+  auto local = LocalMap::connect(shard.dsn, shard_deadline(deadline));
+  if (!local) return fail(unreachable(shard.name, local.error()));
+  KG_TRY(const auto found, local->identity(shard_deadline(deadline)));
+  if (found) {
+    // A claim of our own that nobody is working on, and no shard in the map, is left over from a maker who
+    // slept while he was given up, and died when he woke: it may go. Any other says whose it is.
+    KG_TRY(const bool left_over, claim_is_left_over(*base.map, *found, deadline));
+    if (left_over) KG_CHECK(local->release(found->store_id, found->shard_id, shard_deadline(deadline)));
+    if (!left_over)
+      KG_CHECK(local->claim(base.map->store_id(), identity, shard.name, shard_deadline(deadline)));
+  }
+  const std::string intent = intent_body("create", shard.dsn, shard.name);
+  KG_CHECK(store_.put_notes({{kIntent, identity, intent, ""}}, deadline));
+  failpoint("create shard: after intent");
+  if (Status claimed = local->claim(base.map->store_id(), identity, shard.name, shard_deadline(deadline));
+      !claimed) {
+    (void)give_back(identity, intent, deadline);
+    return fail(unreachable(shard.name, claimed.error()));
+  }
+  failpoint("create shard: after claim");
+  // Together: the shard is in the map and the intent is gone. If a recoverer took the intent to be abandoned,
+  // this fails.
+  auto done = commit([&edit](const ShardMap&) { return Result<MapEdit>(edit); },
+                     {{kIntent, identity, {}, intent}}, deadline);
+  if (!done) {
+    // Whether it was committed is known unless the store is away; then the note stays and a recoverer will see.
+    if (done.error().sqlstate != sqlstate::kMapReadOnly) {
+      (void)give_back(identity, intent, deadline);
+      (void)local->release(base.map->store_id(), identity, shard_deadline(deadline));
+    }
+    return fail(done.error());
+  }
+  return done->map;
+}
+
+Result<bool> MapChange::claim_is_left_over(const ShardMap& map, const ShardIdentity& found, Deadline deadline) {
+  if (found.store_id != map.store_id()) return false;
+  for (const Shard* shard : map.shards()) {
+    if (shard->identity == found.shard_id) return false;
+  }
+  KG_TRY(const auto intents, store_.notes(kIntent, deadline));
+  return std::none_of(intents.begin(), intents.end(),
+                      [&found](const Note& note) { return note.key == found.shard_id; });
+}
+
+Result<MapPtr> MapChange::drop_shard(const std::string& name, Deadline deadline) {
+  KG_TRY(const StoredMap base, store_.load(deadline));
+  const Shard* shard = base.map->shard_named(name);
+  if (shard == nullptr) return fail(sqlstate::kUndefinedObject, "shard \"" + name + "\" does not exist");
+  std::vector<NoteChange> notes;
+  const std::string intent = intent_body("drop", shard->dsn, name);
+  if (!shard->identity.empty()) notes.push_back({kIntent, shard->identity, intent, {}});
+  notes.push_back({kSync, std::to_string(shard->id), {}, {}});
+  const ShardId id = shard->id;
+  KG_TRY(const StoredMap done, commit(
+                                   [&name, id](const ShardMap& map) -> Result<MapEdit> {
+                                     const Shard* now = map.shard_named(name);
+                                     if (now == nullptr || now->id != id) {
+                                       return fail(sqlstate::kUndefinedObject,
+                                                   "shard \"" + name + "\" does not exist");
+                                     }
+                                     return MapEdit{edit::DropShard{name}};
+                                   },
+                                   notes, deadline));
+  failpoint("drop shard: after commit");
+  if (!shard->identity.empty()) {
+    if (const Status given = give_back(shard->identity, intent, shard_deadline(deadline)); !given) {
+      log::warning("a dropped shard's database will be given back later",
+                   {{"shard", name}, {"reason", given.error().message}});
+    }
+  }
+  return done.map;
+}
+
+Result<MapPtr> MapChange::reattach_shard(const std::string& name, const std::string& dsn, Deadline deadline) {
+  KG_TRY(const StoredMap base, store_.load(deadline));
+  const Shard* shard = base.map->shard_named(name);
+  if (shard == nullptr) return fail(sqlstate::kUndefinedObject, "shard \"" + name + "\" does not exist");
+  auto local = LocalMap::connect(dsn, shard_deadline(deadline));
+  if (!local) return fail(unreachable(name, local.error()));
+  KG_TRY(const auto found, local->identity(shard_deadline(deadline)));
+  if (!found) return fail("55000", "the database is no shard: it has no schema kintsugi");
+  if (found->store_id != base.map->store_id() || found->shard_id != shard->identity) {
+    return fail("55000", "the database is shard \"" + found->shard_name + "\" (identity " + found->shard_id +
+                             "), not shard \"" + name + "\" (identity " + shard->identity + ")");
+  }
+  return edit({edit::AlterShard{name, {}, dsn, {}, {}}}, deadline);
+}
+
+// The database of an intent is given back, unless its shard is in the map after all.
+Status MapChange::give_back(const std::string& key, const std::string& body, Deadline deadline) {
+  KG_TRY(const Json json, parse_json(body));
+  std::string now = body;
+  if (json.value("do", "") == "create") {
+    // From here on the one who makes the shard, should he still be there, cannot commit.
+    now = intent_body("undo", json.value("dsn", ""), json.value("shard", ""));
+    KG_CHECK(store_.put_notes({{kIntent, key, now, body}}, deadline));
+    failpoint("give back: after taking over");
+  }
+  KG_TRY(const StoredMap stored, store_.load(deadline));
+  const auto shards = stored.map->shards();
+  const bool wanted =
+      std::any_of(shards.begin(), shards.end(), [&key](const Shard* shard) { return shard->identity == key; });
+  if (!wanted) {
+    auto local = LocalMap::connect(json.value("dsn", ""), shard_deadline(deadline));
+    if (!local) return fail(unreachable(json.value("shard", ""), local.error()));
+    KG_CHECK(local->release(stored.map->store_id(), key, shard_deadline(deadline)));
+    failpoint("give back: after release");
+  }
+  const Status dropped = store_.put_notes({{kIntent, key, {}, now}}, deadline);
+  if (!dropped && dropped.error().sqlstate != sqlstate::kSerializationFailure) return dropped;
+  return {};
+}
+
+Result<int> MapChange::recover(milliseconds patience, Deadline deadline) {
+  int remaining = 0;
+  KG_TRY(const auto syncs, store_.notes(kSync, deadline));
+  KG_TRY(const auto intents, store_.notes(kIntent, deadline));
+  if (!syncs.empty()) {
+    KG_TRY(const StoredMap stored, store_.load(deadline));
+    for (const Note& note : syncs) {
+      // Notes that are newer than the map that we have just read are for the next time.
+      if (std::stoull(note.body) > stored.map->epoch() ||
+          !bring_into_step(stored, static_cast<ShardId>(std::stoul(note.key)), note.body,
+                           shard_deadline(deadline))) {
+        ++remaining;
+      }
+    }
+  }
+  for (const Note& note : intents) {
+    const auto json = parse_json(note.body);
+    const bool making = json && json->value("do", "") == "create";
+    if ((making && note.age_ms < patience.count()) || !give_back(note.key, note.body, deadline)) ++remaining;
+  }
+  return remaining;
+}
+
+Recoverer::Recoverer(std::string store, std::string directory, milliseconds every, milliseconds patience)
+    : store_(std::move(store)),
+      directory_(std::move(directory)),
+      every_(every),
+      patience_(patience),
+      thread_([this] { run(); }) {}
+
+Recoverer::~Recoverer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Recoverer::run() {
+  std::unique_ptr<MapStore> store;
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    if (!store) {
+      if (auto opened = open_store(store_, directory_, Deadline::in(milliseconds(5000))))
+        store = *std::move(opened);
+    }
+    if (store) (void)MapChange(*store).recover(patience_, Deadline::in(milliseconds(20000)));
+    lock.lock();
+    changed_.wait_for(lock, every_, [this] { return stop_; });
+  }
+}
+
+}  // namespace kintsugi::shardmap

@@ -1,0 +1,234 @@
+// Changes that touch the store and shards, killed between any two steps: afterwards store and local maps agree.
+#include "shardmap/map_change.h"
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shardmap/local_map.h"
+#include "tests/pg/cluster.h"
+#include "tests/shardmap/store_contract.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+using namespace std::chrono_literals;
+using contract::must;
+using contract::soon;
+
+class MapChangeTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { cluster_ = std::make_unique<pgtest::Cluster>(); }
+  static void TearDownTestSuite() { cluster_.reset(); }
+  void SetUp() override {
+    std::string sql;
+    for (const char* name : {"store", "one", "two", "three"}) {
+      sql += "DROP DATABASE IF EXISTS " + std::string(name) + " WITH (FORCE);\nCREATE DATABASE " + name + ";\n";
+    }
+    pgtest::psql(cluster_->dsn(), sql);
+    store_ = open();
+  }
+  static std::string dsn(const std::string& database) { return cluster_->dsn(database); }
+  static std::unique_ptr<MapStore> open() {
+    auto store = open_store(dsn("store"), "", soon());
+    if (!store) throw std::runtime_error(store.error().to_string());
+    return std::move(*store);
+  }
+  MapChange change() { return MapChange(*store_); }
+  MapPtr map() { return must(store_->load(soon())).map; }
+
+  // Two shards, a map with two shardlets, a table.
+  void build() {
+    ASSERT_TRUE(change().create_shard({"s1", dsn("one")}, soon()));
+    ASSERT_TRUE(change().create_shard({"s2", dsn("two")}, soon()));
+    const auto done = change().edit(
+        {edit::CreateMap{"tenants", MapKind::kRange, {KeyType::kBigint}},
+         edit::CreateShardlet{
+             "tenants", "a", {BoundColumn::min()}, {BoundColumn::value("0")}, {}, "s1", ShardletState::kOnline},
+         edit::CreateShardlet{
+             "tenants", "b", {BoundColumn::value("0")}, {BoundColumn::max()}, {}, "s2", ShardletState::kOnline},
+         edit::PutTable{Table{"public", "orders", TableKind::kSharded, "tenants", {"tenant"}}}},
+        soon());
+    ASSERT_TRUE(done) << done.error().to_string();
+  }
+
+  // What differs between the store and the databases; empty when they agree.
+  std::string disagreement() {
+    const MapPtr now = map();
+    for (const char* kind : {"sync", "intent"}) {
+      if (!store_->notes(kind, soon())->empty()) return std::string("there are notes of kind ") + kind;
+    }
+    for (const char* database : {"one", "two", "three"}) {
+      auto local = LocalMap::connect(dsn(database), soon());
+      const auto identity = local->identity(soon());
+      const Shard* shard = nullptr;
+      for (const Shard* each : now->shards()) {
+        if (each->dsn == dsn(database)) shard = each;
+      }
+      if (shard == nullptr) {
+        if (*identity) return std::string(database) + " is claimed without being in the map";
+        continue;
+      }
+      if (!*identity || (*identity)->shard_id != shard->identity)
+        return std::string(database) + " has another identity";
+      const auto have = local->read(soon());
+      const LocalContents want = contents_of(*now, *shard);
+      if (have->tables != want.tables) return std::string(database) + " has other tables";
+      if (have->identity.shard_name != want.identity.shard_name)
+        return std::string(database) + " has another name";
+      if (have->mappings.size() != want.mappings.size()) return std::string(database) + " has other maps";
+      for (std::size_t i = 0; i < have->mappings.size(); ++i) {
+        if (have->mappings[i].owned != want.mappings[i].owned)
+          return std::string(database) + " owns other shardlets";
+      }
+    }
+    return "";
+  }
+
+  // Runs `work` in a process that dies at the failpoint.
+  static void die_at(const std::string& failpoint, const std::function<void(MapChange&)>& work) {
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      setenv("KINTSUGI_FAILPOINT", failpoint.c_str(), 1);
+      const auto store = open();
+      MapChange change(*store);
+      work(change);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it did not come by " << failpoint;
+  }
+
+  void expect_agreement_soon(const std::string& where) {
+    std::string left;
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    do {
+      left = disagreement();
+      if (left.empty()) return;
+      std::this_thread::sleep_for(50ms);
+    } while (std::chrono::steady_clock::now() < end);
+    ADD_FAILURE() << "killed " << where << ": " << left;
+  }
+
+  static inline std::unique_ptr<pgtest::Cluster> cluster_;
+  std::unique_ptr<MapStore> store_;
+};
+
+}  // namespace
+
+TEST_F(MapChangeTest, LocalMapsFollowTheStore) {
+  build();
+  EXPECT_EQ(disagreement(), "");
+  ASSERT_TRUE(change().edit({edit::AlterShardlet{"b", "bb", "s1", ShardletState::kReadOnly},
+                             edit::AlterShard{"s2", "second", {}, {}, {}}},
+                            soon()));
+  EXPECT_EQ(disagreement(), "");
+  ASSERT_TRUE(change().drop_shard("second", soon()));
+  EXPECT_EQ(disagreement(), "");
+  EXPECT_EQ(change().drop_shard("s1", soon()).error().sqlstate, "2BP01");
+  EXPECT_EQ(pgtest::psql(dsn("two"), "SELECT count(*) FROM pg_namespace WHERE nspname = 'kintsugi'"), "0");
+}
+
+TEST_F(MapChangeTest, ADatabaseIsOneShardOfOneStore) {
+  build();
+  const auto twice = change().create_shard({"s3", dsn("one")}, soon());
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().sqlstate, "55000");
+  EXPECT_NE(twice.error().message.find("already shard \"s1\""), std::string::npos) << twice.error().message;
+  auto other = open_store(dsn("three"), "", soon());
+  ASSERT_TRUE(other);
+  const auto stolen = MapChange(**other).create_shard({"mine", dsn("two")}, soon());
+  ASSERT_FALSE(stolen);
+  EXPECT_EQ(stolen.error().sqlstate, "55000");
+  EXPECT_NE(stolen.error().message.find(map()->store_id()), std::string::npos);
+  EXPECT_TRUE((*other)->notes("intent", soon())->empty());
+  const auto away = change().create_shard({"s3", "host=127.0.0.1 port=1 dbname=x"}, soon());
+  EXPECT_EQ(away.error().sqlstate, "KG005");
+}
+
+TEST_F(MapChangeTest, AShardThatMovedIsAttachedByItsIdentity) {
+  build();
+  pgtest::psql(cluster_->dsn(), "DROP DATABASE three");
+  store_.reset();
+  pgtest::psql(cluster_->dsn(), "CREATE DATABASE three TEMPLATE two");
+  store_ = open();
+  EXPECT_EQ(change().reattach_shard("s2", dsn("one"), soon()).error().sqlstate, "55000");
+  EXPECT_EQ(change().reattach_shard("s2", dsn("store"), soon()).error().sqlstate, "55000");
+  const auto done = change().reattach_shard("s2", dsn("three"), soon());
+  ASSERT_TRUE(done) << done.error().to_string();
+  EXPECT_EQ((*done)->shard_named("s2")->dsn, dsn("three"));
+}
+
+TEST_F(MapChangeTest, AShardThatIsAwayFollowsWhenItIsBack) {
+  build();
+  ASSERT_TRUE(change().edit({edit::AlterShard{"s2", {}, dsn("nowhere"), {}, {}}}, soon()));
+  ASSERT_TRUE(change().edit({edit::AlterShardlet{"b", {}, {}, ShardletState::kOffline}}, soon()));
+  EXPECT_EQ(*change().recover(0ms, soon()), 1);
+  ASSERT_TRUE(change().edit({edit::AlterShard{"s2", {}, dsn("two"), {}, {}}}, soon()));
+  EXPECT_EQ(*change().recover(0ms, soon()), 0);
+  EXPECT_EQ(disagreement(), "");
+}
+
+TEST_F(MapChangeTest, KilledAnywhereEverythingAgreesWithinTenSeconds) {
+  build();
+  const Recoverer recoverer(dsn("store"), "", 100ms, 300ms);
+  const auto create = [](MapChange& change) { (void)change.create_shard({"s3", dsn("three")}, soon()); };
+  for (const char* point : {"create shard: after intent", "create shard: after claim", "before commit",
+                            "after commit", "after local map"}) {
+    die_at(point, create);
+    expect_agreement_soon(std::string("making a shard, ") + point);
+    if (map()->shard_named("s3") != nullptr) {
+      ASSERT_TRUE(change().drop_shard("s3", soon()));
+    }
+    EXPECT_EQ(disagreement(), "");
+  }
+  for (const char* point :
+       {"before commit", "after commit", "drop shard: after commit", "give back: after release"}) {
+    ASSERT_TRUE(change().create_shard({"s3", dsn("three")}, soon()));
+    die_at(point, [](MapChange& change) { (void)change.drop_shard("s3", soon()); });
+    expect_agreement_soon(std::string("dropping a shard, ") + point);
+    if (map()->shard_named("s3") != nullptr) {
+      ASSERT_TRUE(change().drop_shard("s3", soon()));
+    }
+  }
+  int n = 0;
+  for (const char* point : {"before commit", "after commit", "after local map"}) {
+    const std::string to = n++ % 2 == 0 ? "s1" : "s2";
+    die_at(point, [&to](MapChange& change) {
+      (void)change.edit({edit::AlterShardlet{"b", {}, to, {}}, edit::AlterShardlet{"a", {}, to, {}}}, soon());
+    });
+    expect_agreement_soon(std::string("moving shardlets, ") + point);
+  }
+}
+
+// A claim that a sleeping maker left behind does not block the database for ever.
+TEST_F(MapChangeTest, ALeftOverClaimOfOurOwnIsTakenOver) {
+  build();
+  auto local = LocalMap::connect(dsn("three"), soon());
+  ASSERT_TRUE(local->claim(map()->store_id(), random_uuid(), "s3", soon()));
+  ASSERT_TRUE(change().create_shard({"s3", dsn("three")}, soon()));
+  EXPECT_EQ(disagreement(), "");
+}
+
+// A recoverer that gives up on the making of a shard and one who makes it still: only one of them wins.
+TEST_F(MapChangeTest, AnImpatientRecovererAndTheMakerDoNotBothWin) {
+  std::atomic<bool> stop{false};
+  std::thread impatient([&] {
+    const auto store = open();
+    while (!stop) (void)MapChange(*store).recover(0ms, soon());
+  });
+  for (int i = 0; i < 15; ++i) {
+    if (change().create_shard({"s1", dsn("one")}, soon())) {
+      ASSERT_TRUE(change().drop_shard("s1", soon()));
+    }
+  }
+  stop = true;
+  impatient.join();
+  while (*change().recover(0ms, soon()) > 0) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(disagreement(), "");
+}
+
+}  // namespace kintsugi::shardmap

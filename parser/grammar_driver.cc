@@ -34,6 +34,38 @@ class StopAtFirstError final : public antlr4::DefaultErrorStrategy {
   bool inErrorRecoveryMode(antlr4::Parser*) override { return false; }
 };
 
+// The statement is nested so deeply that the stack would not hold.
+struct TooDeep {};
+
+// What a parse may take of the stack; every thread has several times that.
+constexpr std::size_t kStackBytes = std::size_t{2} << 20;
+
+// The generated parser descends by recursion; each rule it enters passes by here.
+class DeepnessGuard final : public Grammar {
+ public:
+  using Grammar::Grammar;
+
+  void start_here() { top_ = static_cast<const char*>(__builtin_frame_address(0)); }
+
+  void enterRule(antlr4::ParserRuleContext* context, std::size_t state, std::size_t rule) override {
+    check();
+    Grammar::enterRule(context, state, rule);
+  }
+  void enterRecursionRule(antlr4::ParserRuleContext* context, std::size_t state, std::size_t rule,
+                          int precedence) override {
+    check();
+    Grammar::enterRecursionRule(context, state, rule, precedence);
+  }
+
+ private:
+  void check() const {
+    if (static_cast<std::size_t>(top_ - static_cast<const char*>(__builtin_frame_address(0))) > kStackBytes)
+      throw TooDeep{};
+  }
+
+  const char* top_ = nullptr;
+};
+
 constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 // How far before an error a decision may have been taken that led to it.
 constexpr std::size_t kWindow = 32;
@@ -109,7 +141,7 @@ class Predictor final : public antlr4::atn::ParserATNSimulator {
 
 struct GrammarDriver::Machine {
   GrammarTokens none;
-  Grammar grammar{&none};
+  DeepnessGuard grammar{&none};
   std::vector<antlr4::dfa::DFA> automata;
   antlr4::atn::PredictionContextCache contexts;
   Predictor* predictor = nullptr;
@@ -130,6 +162,7 @@ struct GrammarDriver::Machine {
     predictor->setPredictionMode(mode);
     tokens.seek(0);
     grammar.setTokenStream(&tokens);
+    grammar.start_here();
     return grammar.statementOnly();
   }
 };
@@ -138,27 +171,46 @@ GrammarDriver::GrammarDriver() : machine_(std::make_unique<Machine>()) {}
 GrammarDriver::~GrammarDriver() = default;
 
 Result<Grammar::StatementContext*> GrammarDriver::parse(GrammarTokens& tokens) {
+  try {
+    return parse_or_locate(tokens);
+  } catch (const TooDeep&) {
+    machine_->predictor->predict_exactly_from(kNever);
+    return fail("54001", "stack depth limit exceeded", "The statement is nested too deeply.");
+  }
+}
+
+Result<Grammar::StatementContext*> GrammarDriver::parse_or_locate(GrammarTokens& tokens) {
   using antlr4::atn::PredictionMode;
   try {
     return machine_->run(tokens, PredictionMode::SLL)->s;
   } catch (const SyntaxError&) {
     // The full prediction says whether it really is one, and where.
   }
-  // What kind a parenthesis is was guessed from the tokens in it. Where one is in the way, the grammar gets to
-  // try the other kinds: what stands in the parenthesis is then either right or the true place of the error.
   const GrammarToken* furthest = nullptr;
-  int tries = 0;
-  while (true) {
+  const auto attempt = [&]() -> Grammar::StatementContext* {
     try {
       return machine_->run(tokens, PredictionMode::LL)->s;
     } catch (const SyntaxError& error) {
-      if (furthest == nullptr || error.token->range().begin > furthest->range().begin) {
-        furthest = error.token;
-        tries = 0;
-      }
+      if (furthest == nullptr || error.token->range().begin > furthest->range().begin) furthest = error.token;
+      return nullptr;
     }
-    if (tries == 2 || !tokens.turn_parenthesis(*furthest)) break;
-    ++tries;
+  };
+  if (auto* tree = attempt()) return tree;
+  // What kind a parenthesis is was guessed from the tokens in it. Where one is in the way, or stands right
+  // before the trouble, the grammar gets to try the other kinds: what stands in it is then either right or the
+  // true place of the error.
+  for (bool advanced = true; advanced;) {
+    advanced = false;
+    const GrammarToken* before = furthest;
+    for (const std::size_t paren : tokens.parentheses_at(tokens.index_of(*furthest))) {
+      for (int turn = 0; turn < 2 && !advanced; ++turn) {
+        tokens.turn_parenthesis(paren);
+        if (auto* tree = attempt()) return tree;
+        advanced = furthest != before;
+      }
+      if (advanced) break;
+      tokens.turn_parenthesis(paren);  // what it was
+    }
   }
   // ANTLR's learned look-ahead forgets which rules it stands in, so it may turn away from an error that it has
   // already read past. Once more then, exactly, over the last stretch before the error: that finds the very

@@ -23,6 +23,7 @@ class GrammarDriver {
 
  private:
   struct Machine;
+  Result<Grammar::StatementContext*> parse_or_locate(GrammarTokens& tokens);
   std::unique_ptr<Machine> machine_;
 };
 

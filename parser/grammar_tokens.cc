@@ -154,14 +154,20 @@ Status GrammarTokens::read(std::string_view text, Range statement, bool standard
   return {};
 }
 
-bool GrammarTokens::turn_parenthesis(const GrammarToken& token) {
-  GrammarToken& turned = tokens_[index_of(token)];
+void GrammarTokens::turn_parenthesis(std::size_t index) {
+  GrammarToken& turned = tokens_[index];
   switch (turned.type()) {
-    case Grammar::LPAREN: turned.set_type(Grammar::LPAREN_SELECT); return true;
-    case Grammar::LPAREN_SELECT: turned.set_type(Grammar::LPAREN_WRAP); return true;
-    case Grammar::LPAREN_WRAP: turned.set_type(Grammar::LPAREN); return true;
-    default: return false;
+    case Grammar::LPAREN: turned.set_type(Grammar::LPAREN_SELECT); break;
+    case Grammar::LPAREN_SELECT: turned.set_type(Grammar::LPAREN_WRAP); break;
+    default: turned.set_type(Grammar::LPAREN); break;
   }
+}
+
+std::vector<std::size_t> GrammarTokens::parentheses_at(std::size_t index) const {
+  std::vector<std::size_t> found;
+  if (is_open(type_at(index))) found.push_back(index);
+  for (std::size_t i = index; i > 0 && is_open(type_at(i - 1)) && found.size() < 4; --i) found.push_back(i - 1);
+  return found;
 }
 
 antlr4::Token* GrammarTokens::LT(ssize_t k) {

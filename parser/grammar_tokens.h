@@ -54,10 +54,10 @@ class GrammarTokens final : public antlr4::TokenStream {
 
   [[nodiscard]] std::string_view text() const { return text_; }
 
-  // Makes an opening parenthesis one of the next kind; false when the token is none. Three turns make it what
-  // it was.
-  bool turn_parenthesis(const GrammarToken& token);
-
+  // Makes an opening parenthesis one of the next kind. Three turns make it what it was.
+  void turn_parenthesis(std::size_t index);
+  // The token at `index` if it opens a parenthesis, and the opening ones directly before it; four at most.
+  [[nodiscard]] std::vector<std::size_t> parentheses_at(std::size_t index) const;
   [[nodiscard]] std::size_t index_of(const GrammarToken& token) const {
     return static_cast<std::size_t>(&token - tokens_.data());
   }

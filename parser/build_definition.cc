@@ -84,6 +84,7 @@ const CreateTable* TreeBuilder::create_table(G::CreateTableContext* c) {
   made->like = list(like);
   if (c->inh != nullptr) made->inherits = map(c->inh->n, [this](auto* n) { return relation(n); });
   if (c->par != nullptr) made->partition_of = relation(c->par);
+  if (c->bound != nullptr) check_bound(c->bound);
   if (c->ofType != nullptr) made->of_type = any_name(c->ofType);
   if (c->ps != nullptr) {
     made->partition_by = name(c->ps->kind).text;
@@ -105,6 +106,25 @@ const CreateTable* TreeBuilder::create_table(G::CreateTableContext* c) {
     made->without_placement.end = end;
   }
   return made;
+}
+
+// The words of FOR VALUES WITH (modulus 4, remainder 1) are no keywords.
+void TreeBuilder::check_bound(G::PartitionBoundContext* c) {
+  bool modulus = false;
+  bool remainder = false;
+  for (auto* h : c->h) {
+    const std::string_view word = name(h->n).text;
+    if (word != "modulus" && word != "remainder")
+      refuse(h->start, "unrecognized hash partition bound specification \"" + std::string(word) + "\"");
+    bool& seen = word == "modulus" ? modulus : remainder;
+    if (seen)
+      refuse(h->start, std::string(word) + " for hash partition provided more than once", {},
+             sqlstate::kDuplicateObject);
+    seen = true;
+  }
+  if (c->h.empty()) return;
+  if (!modulus) refuse(nullptr, "modulus for hash partition must be specified");
+  if (!remainder) refuse(nullptr, "remainder for hash partition must be specified");
 }
 
 const Placement* TreeBuilder::placement(G::PlacementContext* c) {
@@ -218,6 +238,11 @@ const AlterTable* TreeBuilder::alter_table(G::AlterTableContext* c) {
   }
   AlterCommand one;
   one.range = range(rest);
+  const bool columns_to_rename = made->kind != RelationKind::kIndex && made->kind != RelationKind::kSequence;
+  if (rest->cname != nullptr && !columns_to_rename) syntax_error(at(rest->ren) + 1);
+  if (rest->att != nullptr && rest->bound == nullptr && made->kind != RelationKind::kIndex)
+    syntax_error(at(rest->stop) + 1);
+  if (rest->bound != nullptr) check_bound(rest->bound);
   if (rest->ren != nullptr) {
     one.kind = rest->con != nullptr     ? AlterCommand::Kind::kRenameConstraint
                : rest->cname != nullptr ? AlterCommand::Kind::kRenameColumn

@@ -32,6 +32,26 @@ bool is_like_group(std::size_t type) {
   }
 }
 
+// PostgreSQL's table of precedences; 0 for what is no operator.
+int precedence(std::size_t type) {
+  switch (type) {
+    case Grammar::K_OR: return 1;
+    case Grammar::K_AND: return 2;
+    case Grammar::K_NOT: return 3;
+    case Grammar::K_IS: return 4;
+    case Grammar::K_OPERATOR: return 10;
+    case Grammar::PLUS:
+    case Grammar::MINUS: return 11;
+    case Grammar::STAR:
+    case Grammar::SLASH:
+    case Grammar::PERCENT: return 12;
+    case Grammar::CARET: return 13;
+    case Grammar::K_AT: return 14;
+    case Grammar::K_COLLATE: return 15;
+    default: return is_comparison(type) ? 5 : is_like_group(type) ? 6 : 0;
+  }
+}
+
 bool is_is_group(std::size_t type) {
   return type == Grammar::K_IS || type == Grammar::K_ISNULL || type == Grammar::K_NOTNULL;
 }
@@ -288,6 +308,25 @@ const Expr* TreeBuilder::binary(const G::QualifiedOpContext* q, const antlr4::To
   made->right = right;
   made->range = whole;
   return made;
+}
+
+// A label without AS may be a word that is also an operator (`SELECT a AND FROM t`), but only where PostgreSQL,
+// which looks ahead one token, has not already taken it for one: behind `a OR b`, AND binds to b.
+void TreeBuilder::check_label(G::ExprContext* c, const antlr4::Token* label) {
+  const std::size_t word = type(label);
+  const bool escape = word == G::K_ESCAPE;
+  const int own = word == G::K_NOT ? 0 : precedence(word);
+  if (own == 0 && !escape) return;
+  for (; c != nullptr && c->r != nullptr; c = c->r) {
+    const std::size_t op = type(c->op);
+    if (escape) {
+      if (op == G::K_LIKE || op == G::K_ILIKE || op == G::K_SIMILAR) return syntax_error(at(label) + 1);
+      continue;
+    }
+    const int before = c->q != nullptr ? 10 : c->l == nullptr && op != G::K_NOT ? 16 : precedence(op);
+    if (before < own) return syntax_error(at(label) + 1);
+    if (before == own && (own == 4 || own == 6)) return syntax_error(label);
+  }
 }
 
 List<const Expr*> TreeBuilder::exprs(G::ExprListContext* c) {

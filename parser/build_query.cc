@@ -220,7 +220,10 @@ List<Target> TreeBuilder::targets(G::TargetListContext* c) {
     made.star = t->star != nullptr;
     if (t->e != nullptr) made.expr = expr(t->e);
     if (t->lab != nullptr) made.alias = name(t->lab);
-    if (t->bare != nullptr) made.alias = name(t->bare);
+    if (t->bare != nullptr) {
+      made.alias = name(t->bare);
+      check_label(t->e, t->bare->t);
+    }
     return made;
   });
 }
@@ -232,6 +235,11 @@ GroupItem TreeBuilder::group_item(G::GroupItemContext* c) {
     made.kind = GroupItem::Kind::kEmpty;
   } else if (c->one != nullptr) {
     made.expr = expr(c->one);
+    // ROLLUP and CUBE are no functions here.
+    const auto* p = c->one->p;
+    if (p != nullptr && p->n != nullptr && p->ind.empty() && p->call != nullptr &&
+        (type(p->n->t) == G::K_ROLLUP || type(p->n->t) == G::K_CUBE))
+      syntax_error(at(p->call->start) + 1);
   } else if (type(c->kind) == G::K_GROUPING) {
     made.kind = GroupItem::Kind::kSets;
     made.sets = map(c->sets, [this](auto* item) { return group_item(item); });

@@ -150,6 +150,7 @@ class TreeBuilder {
   const Select* select(G::SetPrimaryContext* c);
   void limits(G::LimitClauseContext* c, Query& query);
   void check_options(G::QueryBodyContext* c, const Query& outer);
+  void check_label(G::ExprContext* c, const antlr4::Token* label);
   List<Target> targets(G::TargetListContext* c);
   GroupItem group_item(G::GroupItemContext* c);
   const WithClause* with(G::WithClauseContext* c);
@@ -200,6 +201,7 @@ class TreeBuilder {
   ColumnDefinition column(G::ColumnDefinitionContext* c);
   bool constraint(G::ColumnConstraintContext* c, Constraint& out, QualifiedName& collation);
   Constraint table_constraint(G::TableConstraintContext* c);
+  void check_bound(G::PartitionBoundContext* c);
   const Placement* placement(G::PlacementContext* c);
   StatementBody definition(G::StatementContext* c);
   const CreateView* create_view(G::CreateViewContext* c);

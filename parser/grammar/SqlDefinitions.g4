@@ -43,11 +43,13 @@ partitionSpec: K_PARTITION K_BY kind=colId LPAREN p+=partitionElement (COMMA p+=
 partitionElement: (n=colId | wf=windowlessCall | LPAREN e=expr RPAREN) (K_COLLATE coll=anyName)? opc=anyName?;
 
 partitionBound
-  : K_FOR K_VALUES ( K_WITH LPAREN nonReservedWord ICONST (COMMA nonReservedWord ICONST)* RPAREN
+  : K_FOR K_VALUES ( K_WITH LPAREN h+=hashBound (COMMA h+=hashBound)* RPAREN
                    | K_IN lparen items=exprList RPAREN
                    | K_FROM lparen low=exprList RPAREN K_TO lparen high=exprList RPAREN )
   | def=K_DEFAULT
   ;
+
+hashBound: n=nonReservedWord num=ICONST;
 
 tableElement: c=columnDefinition | k=tableConstraint | lk=likeClause;
 
@@ -130,12 +132,10 @@ alterRelation
   | ss=K_SET K_SCHEMA sname=colId
   | att=K_ATTACH K_PARTITION par=anyName bound=partitionBound?
   | det=K_DETACH K_PARTITION par=anyName (K_CONCURRENTLY | K_FINALIZE)?
-  | so+=alterSequenceOption+
+  | so+=sequenceOption+
   | K_NO? dep=K_DEPENDS K_ON K_EXTENSION colId
   | place=placement
   ;
-
-alterSequenceOption: sequenceOption | K_SET sequenceOption;
 
 alterCommand
   : w=K_ADD K_COLUMN? ine=ifNotExists? c=columnDefinition

@@ -2,6 +2,8 @@
 
 #include <BailErrorStrategy.h>
 #include <ParserRuleContext.h>
+#include <atn/ATNConfigSet.h>
+#include <atn/DecisionState.h>
 #include <atn/ParserATNSimulator.h>
 #include <atn/PredictionContext.h>
 

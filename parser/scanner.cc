@@ -61,15 +61,6 @@ std::uint32_t hex_value(std::string_view digits) {
 
 }  // namespace
 
-bool is_keyword(std::string_view text, Token token, std::string_view word) {
-  if (token.kind != TokenKind::kIdentifier || token.end - token.begin != word.size()) return false;
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    const char c = text[token.begin + i];
-    if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c) != word[i]) return false;
-  }
-  return true;
-}
-
 Token Scanner::token(TokenKind kind, std::uint32_t begin, std::uint32_t end) {
   position_ = end;
   return {kind, begin, end};

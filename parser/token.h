@@ -48,7 +48,14 @@ struct Token {
 };
 
 // Whether the token is the unquoted word `word` (given in lower case), whatever its case. Allocates nothing.
-[[nodiscard]] bool is_keyword(std::string_view text, Token token, std::string_view word);
+[[nodiscard]] inline bool is_keyword(std::string_view text, Token token, std::string_view word) {
+  if (token.kind != TokenKind::kIdentifier || token.end - token.begin != word.size()) return false;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const char c = text[token.begin + i];
+    if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c) != word[i]) return false;
+  }
+  return true;
+}
 
 // Whether the token is exactly this punctuation or operator.
 [[nodiscard]] inline bool is_symbol(std::string_view text, Token token, std::string_view symbol) {

@@ -15,7 +15,7 @@ const char* const kWords[] = {
 
 TEST(Keywords, AllAreFoundInAnyCase) {
   EXPECT_EQ(std::size(kWords), 460U);  // pg_get_keywords() of PostgreSQL 15
-  antlr4::CommonTokenStream* none = nullptr;
+  antlr4::TokenStream* none = nullptr;
   Grammar grammar(none);
   for (std::string word : kWords) {
     const Keyword* found = find_keyword(word);

@@ -121,7 +121,8 @@ SortItem TreeBuilder::sort_item(G::SortItemContext* c) {
   return made;
 }
 
-const FuncCall* TreeBuilder::special(const antlr4::Token* word, std::vector<const Expr*> args, Range whole) {
+const FuncCall* TreeBuilder::special(const antlr4::Token* word, const std::vector<const Expr*>& args,
+                                     Range whole) {
   auto* made = make<FuncCall>();
   const Range r = range(word);
   made->name = {list(std::vector<Name>{{lower(r), r}}), r};

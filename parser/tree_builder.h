@@ -123,7 +123,7 @@ class TreeBuilder {
   // ---- calls, types, windows (build_call.cc)
   const FuncCall* call(QualifiedName name, G::CallArgumentsContext* args, G::CallSuffixContext* suffix,
                        Range whole);
-  const FuncCall* special(const antlr4::Token* word, std::vector<const Expr*> args, Range whole);
+  const FuncCall* special(const antlr4::Token* word, const std::vector<const Expr*>& args, Range whole);
   Argument argument(G::ArgumentContext* c);
   const Over* over(G::CallSuffixContext* c);
   const WindowSpec* window_spec(G::WindowSpecContext* c);

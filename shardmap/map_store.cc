@@ -1,6 +1,7 @@
 #include "shardmap/map_store.h"
 
 #include <array>
+#include <cstring>
 #include <random>
 
 #include "shardmap/postgres_store.h"

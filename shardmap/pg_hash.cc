@@ -1,5 +1,7 @@
 #include "shardmap/pg_hash.h"
 
+#include <cstring>
+
 #include "base/invariant.h"
 #include "shardmap/key_encoding.h"
 #include "shardmap/key_payload.h"

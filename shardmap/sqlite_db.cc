@@ -4,6 +4,8 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <cstring>
+
 namespace kintsugi::shardmap {
 namespace {
 

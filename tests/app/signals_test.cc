@@ -41,6 +41,7 @@ TEST(Signals, ASecondOneEndsAtOnce) {
                       [self, &started] {
                         started = true;
                         pthread_kill(self, SIGHUP);  // of no interest any more
+                        // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread): it waits for this signal
                         pthread_kill(self, SIGTERM);
                         let_go.get_future().wait();
                       }};

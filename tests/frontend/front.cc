@@ -69,7 +69,8 @@ Batch& Batch::parse(std::string_view name, std::string_view sql) {
   wire::append_parse(bytes, name, sql, {});
   return *this;
 }
-Batch& Batch::bind(std::string_view portal, std::string_view statement, std::vector<std::string> values) {
+Batch& Batch::bind(std::string_view portal, std::string_view statement,
+                   const std::vector<std::string>& values) {
   wire::BindValues given;
   for (const std::string& value : values) given.values.push_back({false, false, value});
   wire::append_bind(bytes, portal, statement, given);

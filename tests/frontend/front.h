@@ -32,7 +32,7 @@ struct Batch {
   std::string bytes;
   Batch& query(std::string_view sql);
   Batch& parse(std::string_view name, std::string_view sql);
-  Batch& bind(std::string_view portal, std::string_view statement, std::vector<std::string> values = {});
+  Batch& bind(std::string_view portal, std::string_view statement, const std::vector<std::string>& values = {});
   Batch& describe(char kind, std::string_view name);
   Batch& execute(std::string_view portal = "", int max_rows = 0);
   Batch& close(char kind, std::string_view name);

@@ -46,7 +46,8 @@ TEST(StatementEffects, CustomSettingsAreNamed) {
   EXPECT_EQ(effects_of("SELECT set_config('My.Var', '1', false)").custom_settings,
             std::vector<std::string>{"my.var"});
   EXPECT_TRUE(effects_of("SET search_path = a.b").custom_settings.empty());
-  EXPECT_EQ(effects_of("SET LOCAL app.tenant = '1'").local_custom_settings, std::vector<std::string>{"app.tenant"});
+  EXPECT_EQ(effects_of("SET LOCAL app.tenant = '1'").local_custom_settings,
+            std::vector<std::string>{"app.tenant"});
   EXPECT_EQ(effects_of("SELECT set_config('app.tenant', $1, true)").local_custom_settings,
             std::vector<std::string>{"app.tenant"});
   EXPECT_TRUE(effects_of("SET LOCAL work_mem = 1").local_custom_settings.empty());

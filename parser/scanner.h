@@ -31,6 +31,8 @@ class Scanner {
   [[nodiscard]] const char* error_message() const { return error_message_; }
   // The client's error for the kError token, just as PostgreSQL reports it. Only after a kError.
   [[nodiscard]] Error error() const;
+  // Where the token begins that could not be read: an escape's error points into the middle of its string.
+  [[nodiscard]] std::uint32_t failed_token_begin() const { return position_; }
   [[nodiscard]] std::string_view text() const { return text_; }
 
  private:

@@ -48,7 +48,7 @@ bool StatementSplitter::next(Range& statement) {
     if (token.kind == TokenKind::kEnd) return any;
     if (token.kind == TokenKind::kError) {
       // The rest cannot be divided: it is this statement's, and the last one.
-      if (!any) statement.begin = token.begin;
+      if (!any) statement.begin = scanner_.failed_token_begin();
       statement.end = static_cast<std::uint32_t>(text.size());
       scanner_ = Scanner(text.substr(text.size()));
       return true;

@@ -157,6 +157,7 @@ TEST(Split, AtSemicolons) {
   EXPECT_EQ(statements("begin; end; begin atomic; x"), (Strings{"begin", "end", "begin atomic", "x"}));
   EXPECT_EQ(statements("a; b 'c; d"), (Strings{"a", "b 'c; d"}));
   EXPECT_EQ(statements("a; 'c; d"), (Strings{"a", "'c; d"}));
+  EXPECT_EQ(statements("a; E'c\\u1'; d"), (Strings{"a", "E'c\\u1'; d"}));
 }
 
 // Says how the two differ, or nothing.

@@ -116,12 +116,17 @@ LocalContents contents_of(const ShardMap& map, const Shard& shard) {
   return contents;
 }
 
-Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline deadline) {
+Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline deadline, bool by_force) {
   return session_->transaction(
       [&]() -> Status {
-        KG_CHECK(need_identity(map.store_id(), shard.identity, deadline));
+        std::string store_id = map.store_id();
+        if (by_force) {
+          KG_TRY(const auto found, identity(deadline));
+          if (found) store_id = found->store_id;
+        }
+        KG_CHECK(need_identity(store_id, shard.identity, deadline));
         KG_TRY(const auto now, session_->query("SELECT epoch FROM kintsugi.identity FOR UPDATE", {}, deadline));
-        if (std::stoull(*now.at(0).at(0)) >= map.epoch()) return {};
+        if (std::stoull(*now.at(0).at(0)) >= map.epoch() && !by_force) return {};
         KG_TRY(const LocalContents have, read(deadline));
         const LocalContents want = contents_of(map, shard);
         const std::set<OwnedRow> old_rows = rows_of(have);
@@ -157,8 +162,10 @@ Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline dead
                              SqlValue::text(columns_json(table.key))},
                             deadline));
         }
-        return session_->run("UPDATE kintsugi.identity SET epoch = $1, shard_name = $2",
-                             {SqlValue::integer(map.epoch()), SqlValue::text(shard.name)}, deadline);
+        return session_->run(
+            "UPDATE kintsugi.identity SET epoch = $1, shard_name = $2, store_id = $3",
+            {SqlValue::integer(map.epoch()), SqlValue::text(shard.name), SqlValue::text(map.store_id())},
+            deadline);
       },
       deadline);
 }

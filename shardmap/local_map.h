@@ -58,7 +58,9 @@ class LocalMap {
 
   // Brings the local map to what `map` says of the shard with this identity. Never backwards: nothing happens
   // when the shard has a later epoch. 55000 when this is another shard.
-  Status bring_to(const ShardMap& map, const Shard& shard, Deadline deadline);
+  // `by_force` is for repairs: whatever epoch and store the local map speaks of, if only the shard's identity
+  // is the same.
+  Status bring_to(const ShardMap& map, const Shard& shard, Deadline deadline, bool by_force = false);
 
   Result<LocalContents> read(Deadline deadline);
 

@@ -1,0 +1,188 @@
+#include "shardmap/map_commands.h"
+
+#include <algorithm>
+
+#include "shardmap/table_check.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+constexpr int kHashShardletsMax = 65536;
+constexpr std::size_t kKeysNamed = 10;
+constexpr std::chrono::milliseconds kConnectDeadline{5000};
+
+// The hash where shardlet i of n begins.
+std::string hash_bound(int i, int n) {
+  const auto at = static_cast<std::uint64_t>(i);
+  const auto count = static_cast<std::uint64_t>(n);
+  const std::uint64_t step = ~std::uint64_t{0} / count * at + ~std::uint64_t{0} % count * at / count;
+  return std::to_string(static_cast<std::int64_t>(step ^ (std::uint64_t{1} << 63)));
+}
+
+Result<MapEdit> create_map_edit(const ShardMap& map, const NewMap& request) {
+  MapEdit edit{edit::CreateMap{request.name, request.kind, request.key_types}};
+  if (request.shardlets == 0 && request.shards.empty()) return edit;
+  if (request.kind != MapKind::kHash) {
+    return fail(sqlstate::kInvalidParameter, "only a HASH map is made with its shardlets");
+  }
+  if (request.shardlets < 1 || request.shardlets > kHashShardletsMax) {
+    return fail(sqlstate::kInvalidParameter,
+                "a HASH map has 1 to " + std::to_string(kHashShardletsMax) + " shardlets");
+  }
+  std::vector<std::string> shards = request.shards;
+  if (shards.empty()) {
+    for (const Shard* shard : map.shards()) {
+      if (shard->state == ShardState::kOnline) shards.push_back(shard->name);
+    }
+  }
+  if (shards.empty()) return fail("55000", "there is no shard that could be given shardlets");
+  for (int i = 0; i < request.shardlets; ++i) {
+    edit::CreateShardlet op{request.name,
+                            request.name + "_" + std::to_string(i + 1),
+                            {},
+                            {},
+                            {},
+                            shards[static_cast<std::size_t>(i) % shards.size()],
+                            ShardletState::kOnline};
+    op.low = {i == 0 ? BoundColumn::min() : BoundColumn::value(hash_bound(i, request.shardlets))};
+    op.high = {i + 1 == request.shardlets ? BoundColumn::max()
+                                          : BoundColumn::value(hash_bound(i + 1, request.shardlets))};
+    edit.operations.emplace_back(std::move(op));
+  }
+  return edit;
+}
+
+std::string listed(const std::vector<MisplacedKey>& keys, const std::string& shard) {
+  std::string text;
+  for (const MisplacedKey& key : keys) {
+    if (!text.empty()) text += "; ";
+    text += "key " + key.key + " is on shard \"" + shard + "\"" +
+            (key.key == "NULL"     ? ""
+             : key.belongs.empty() ? " and no shardlet has it"
+                                   : " and belongs on \"" + key.belongs + "\"");
+  }
+  return text;
+}
+
+// Every shard's rows of `table` are where `map` says.
+Status check_placement(const ShardMap& map, const Table& table, Deadline deadline) {
+  const Mapping& mapping = *map.mapping(table.map);
+  for (const Shard* shard : map.shards()) {
+    const bool owns = std::any_of(mapping.shards().begin(), mapping.shards().end(),
+                                  [shard](const auto& counted) { return counted.first == shard->id; });
+    auto local = LocalMap::connect(shard->dsn, deadline.sooner(Deadline::in(kConnectDeadline)));
+    if (!local) {
+      return fail(sqlstate::kShardUnreachable, "shard \"" + shard->name + "\" cannot be reached", "",
+                  local.error().message);
+    }
+    if (Status fits = check_key_columns(*local, mapping, table, deadline); !fits) {
+      if (fits.error().sqlstate == "42P01" && !owns) continue;
+      Error error = fits.error();
+      error.detail = "on shard \"" + shard->name + "\"";
+      return fail(std::move(error));
+    }
+    KG_TRY(const auto keys, misplaced_keys(*local, map, *shard, table, kKeysNamed, deadline));
+    if (keys.empty()) continue;
+    return fail("55000",
+                "table " + table.display() + " has rows that are not where map \"" + table.map + "\" says",
+                "Move or delete these rows, or give the map a shardlet for them.", listed(keys, shard->name));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MapPtr> MapCommands::alter_shard(const edit::AlterShard& request, Deadline deadline) {
+  if (request.dsn) {
+    KG_TRY(const MapPtr attached, change_.reattach_shard(request.name, *request.dsn, deadline));
+    if (!request.new_name && !request.state) return attached;
+  }
+  edit::AlterShard rest = request;
+  rest.dsn.reset();
+  rest.identity.reset();
+  return change_.edit({rest}, deadline);
+}
+
+Result<MapPtr> MapCommands::create_map(const NewMap& request, Deadline deadline) {
+  return change_.edit([&request](const ShardMap& map) { return create_map_edit(map, request); }, deadline);
+}
+
+Result<MapPtr> MapCommands::drop_map(const std::string& name, Deadline deadline) {
+  return change_.edit({edit::DropMap{name}}, deadline);
+}
+
+Result<MapPtr> MapCommands::create_shardlet(const edit::CreateShardlet& request, Deadline deadline) {
+  return change_.edit({request}, deadline);
+}
+
+Result<MapPtr> MapCommands::alter_shardlet(const edit::AlterShardlet& request, Deadline deadline) {
+  if (request.shard) {
+    return fail(sqlstate::kNotSupported, "a shardlet does not change its shard by ALTER SHARDLET",
+                "MOVE SHARDLET moves its rows too.");
+  }
+  return change_.edit({request}, deadline);
+}
+
+Result<MapPtr> MapCommands::drop_shardlet(const std::string& name, Deadline deadline) {
+  KG_TRY(const StoredMap stored, store_.load(deadline));
+  const auto shardlet = stored.map->shardlet(name);
+  if (!shardlet) return fail(sqlstate::kUndefinedObject, "shardlet \"" + name + "\" does not exist");
+  // Without it, its rows would be where nobody looks for them: ask the map that would be.
+  KG_TRY(const MapPtr without, apply(*stored.map, {edit::DropShardlet{name}}));
+  const Shard& shard = *stored.map->shard(shardlet->shard);
+  for (const Table* table : stored.map->tables_of(shardlet->map)) {
+    auto local = LocalMap::connect(shard.dsn, deadline.sooner(Deadline::in(kConnectDeadline)));
+    if (!local) {
+      return fail(sqlstate::kShardUnreachable, "shard \"" + shard.name + "\" cannot be reached", "",
+                  local.error().message);
+    }
+    KG_TRY(const auto keys, misplaced_keys(*local, *without, shard, *table, 1, deadline));
+    if (keys.empty()) continue;
+    return fail("55000", "shardlet \"" + name + "\" still has rows in table " + table->display(),
+                "Delete them first.", listed(keys, shard.name));
+  }
+  return change_.edit({edit::DropShardlet{name}}, deadline);
+}
+
+Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
+  return change_.edit(
+      [&](const ShardMap& map) -> Result<MapEdit> {
+        MapEdit edit{edit::PutTable{table}};
+        KG_CHECK(apply(map, edit));  // what is wrong in itself is told before rows are read
+        if (table.kind == TableKind::kSharded) KG_CHECK(check_placement(map, table, deadline));
+        return edit;
+      },
+      deadline);
+}
+
+Result<MapPtr> MapCommands::put_table(const Table& table, Deadline deadline) {
+  return change_.edit({edit::PutTable{table}}, deadline);
+}
+
+Result<MapPtr> MapCommands::drop_table(const std::string& schema, const std::string& name, Deadline deadline) {
+  return change_.edit({edit::DropTable{schema, name}}, deadline);
+}
+
+Result<std::string> MapCommands::export_all(Deadline deadline) {
+  KG_TRY(const StoredMap stored, store_.load(deadline));
+  return export_map(*stored.map);
+}
+
+Result<MapPtr> MapCommands::import_all(std::string_view text, Deadline deadline) {
+  KG_TRY(const MapPtr file, import_map(text));
+  KG_TRY(const MapEdit whole, edit_that_makes(*file));
+  KG_TRY(const StoredMap stored, store_.load(deadline));
+  if (!stored.map->shards().empty() || !stored.map->mappings().empty()) {
+    return fail("55000", "a map is imported into an empty store only, and this one has shards or maps");
+  }
+  for (const Shard* shard : file->shards()) {
+    KG_CHECK(change_.create_shard({shard->name, shard->dsn, ShardState::kOnline}, deadline));
+  }
+  MapEdit rest;
+  for (const edit::Operation& op : whole.operations) {
+    if (!std::holds_alternative<edit::CreateShard>(op)) rest.operations.push_back(op);
+  }
+  return change_.edit(rest, deadline);
+}
+
+}  // namespace kintsugi::shardmap

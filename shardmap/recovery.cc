@@ -1,0 +1,321 @@
+#include "shardmap/recovery.h"
+
+#include <algorithm>
+#include <map>
+
+#include "shardmap/local_map.h"
+#include "shardmap/table_check.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+constexpr std::size_t kKeysATable = 20;
+constexpr std::chrono::milliseconds kShardDeadline{5000};
+
+Deadline shard_deadline(Deadline deadline) {
+  return deadline.sooner(Deadline::in(kShardDeadline));
+}
+
+std::map<std::string, Shardlet> by_name(const LocalContents& contents) {
+  std::map<std::string, Shardlet> all;
+  for (const LocalMapping& mapping : contents.mappings) {
+    for (const Shardlet& shardlet : mapping.owned) all.emplace(shardlet.name, shardlet);
+  }
+  return all;
+}
+
+void compare(const LocalContents& want, const LocalContents& have, const std::string& shard,
+             std::vector<Difference>& out) {
+  const auto wanted = by_name(want);
+  const auto there = by_name(have);
+  for (const auto& [name, shardlet] : wanted) {
+    const auto at = there.find(name);
+    if (at == there.end()) {
+      out.push_back({Difference::Kind::kShardlet, shard,
+                     "the store gives it shardlet \"" + name + "\", its local map does not"});
+    } else if (at->second != shardlet) {
+      out.push_back({Difference::Kind::kShardlet, shard,
+                     "shardlet \"" + name + "\" has another range or state in its local map"});
+    }
+  }
+  for (const auto& [name, shardlet] : there) {
+    if (!wanted.contains(name)) {
+      out.push_back({Difference::Kind::kShardlet, shard,
+                     "its local map owns shardlet \"" + name + "\", the store does not say so"});
+    }
+  }
+  for (const Table& table : want.tables) {
+    if (std::find(have.tables.begin(), have.tables.end(), table) == have.tables.end()) {
+      out.push_back(
+          {Difference::Kind::kTable, shard, "table " + table.display() + " is not so in its local map"});
+    }
+  }
+  for (const Table& table : have.tables) {
+    const bool known = std::any_of(want.tables.begin(), want.tables.end(), [&table](const Table& other) {
+      return other.schema == table.schema && other.name == table.name;
+    });
+    if (!known)
+      out.push_back({Difference::Kind::kTable, shard,
+                     "its local map has table " + table.display() + ", the store has not"});
+  }
+}
+
+void check_rows(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline,
+                std::vector<Difference>& out) {
+  for (const Table* table : map.tables()) {
+    if (table->kind != TableKind::kSharded) continue;
+    const auto keys = misplaced_keys(local, map, shard, *table, kKeysATable, deadline);
+    if (!keys) {
+      out.push_back({Difference::Kind::kTable, shard.name,
+                     "table " + table->display() + " cannot be read: " + keys.error().message});
+      continue;
+    }
+    for (const MisplacedKey& key : *keys) {
+      out.push_back(
+          {Difference::Kind::kRow, shard.name,
+           "table " + table->display() + " has rows with key " + key.key + " here, which " +
+               (key.belongs.empty() ? "no shardlet has" : "belongs on shard \"" + key.belongs + "\"")});
+    }
+  }
+}
+
+// One database's local map, and where it is.
+struct Source {
+  std::string dsn;
+  LocalContents contents;
+};
+
+// The map that the local maps make together.
+struct Assembly {
+  MapPtr map;
+  std::vector<std::string> told;  // what was passed over
+};
+
+Result<edit::CreateShardlet> creation(const LocalMapping& mapping, const Shardlet& shardlet,
+                                      const std::string& shard) {
+  edit::CreateShardlet op{mapping.name, shardlet.name, {}, {}, {}, shard, shardlet.state};
+  static const KeyTypes kHash{KeyType::kBigint};
+  if (mapping.kind == MapKind::kList) {
+    for (const std::string& value : shardlet.values) {
+      KG_TRY(const Bound bound, decode_bound(mapping.key_types, value));
+      std::vector<std::string>& texts = op.values.emplace_back();
+      for (const BoundColumn& column : bound) texts.push_back(column.text);
+    }
+    return op;
+  }
+  const KeyTypes& types = mapping.kind == MapKind::kHash ? kHash : mapping.key_types;
+  KG_TRY(op.low, decode_bound(types, shardlet.low));
+  KG_TRY(op.high, decode_bound(types, shardlet.high));
+  return op;
+}
+
+Result<Assembly> assemble(const std::string& store_id, std::vector<Source> sources) {
+  // The newest first: what it says stands.
+  std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
+    return a.contents.identity.epoch > b.contents.identity.epoch;
+  });
+  Assembly made{ShardMap::empty(store_id), {}};
+  for (const Source& source : sources) {
+    const ShardIdentity& identity = source.contents.identity;
+    KG_TRY(made.map, apply(*made.map, {edit::CreateShard{identity.shard_name, source.dsn, identity.shard_id,
+                                                         ShardState::kOnline}}));
+  }
+  for (const Source& source : sources) {
+    for (const LocalMapping& mapping : source.contents.mappings) {
+      // A map that only an older local map has was dropped since.
+      if (&source == &sources.front()) {
+        KG_TRY(made.map, apply(*made.map, {edit::CreateMap{mapping.name, mapping.kind, mapping.key_types}}));
+      }
+      for (const Shardlet& shardlet : mapping.owned) {
+        KG_TRY(const auto op, creation(mapping, shardlet, source.contents.identity.shard_name));
+        auto next = apply(*made.map, {op});
+        if (next) {
+          made.map = *std::move(next);
+        } else {
+          made.told.push_back("passed over shardlet \"" + shardlet.name + "\" of shard \"" +
+                              source.contents.identity.shard_name + "\": " + next.error().message);
+        }
+      }
+    }
+  }
+  if (!sources.empty()) {
+    for (const Table& table : sources.front().contents.tables) {
+      KG_TRY(made.map, apply(*made.map, {edit::PutTable{table}}));
+    }
+  }
+  return made;
+}
+
+// The edit that makes maps, shardlets and tables of `from` those of `to`; the shards are the same by name.
+Result<MapEdit> edit_between(const ShardMap& from, const ShardMap& to, std::vector<std::string>& told) {
+  MapEdit edit;
+  for (const Table* table : from.tables()) {
+    const Table* other = to.table(table->schema, table->name);
+    if (other != nullptr && *other == *table) continue;
+    edit.operations.emplace_back(edit::DropTable{table->schema, table->name});
+    told.push_back("table " + table->display() + " goes from the store, or changes");
+  }
+  std::vector<edit::Operation> creations;
+  for (const Mapping* mapping : from.mappings()) {
+    for (const Shardlet& shardlet : from.shardlets_of(*mapping)) {
+      KG_TRY(const auto mine, creation_of(from, shardlet.name));
+      const auto theirs = creation_of(to, shardlet.name);
+      if (theirs && *theirs == mine) continue;
+      edit.operations.emplace_back(edit::DropShardlet{shardlet.name});
+      told.push_back("shardlet \"" + shardlet.name + "\" goes from the store, or changes");
+    }
+    if (to.mapping(mapping->name()) == nullptr) edit.operations.emplace_back(edit::DropMap{mapping->name()});
+  }
+  for (const Mapping* mapping : to.mappings()) {
+    if (from.mapping(mapping->name()) == nullptr) {
+      edit.operations.emplace_back(edit::CreateMap{mapping->name(), mapping->kind(), mapping->key_types()});
+      told.push_back("map \"" + mapping->name() + "\" comes into the store");
+    }
+    for (const Shardlet& shardlet : to.shardlets_of(*mapping)) {
+      KG_TRY(const auto theirs, creation_of(to, shardlet.name));
+      const auto mine = creation_of(from, shardlet.name);
+      if (mine && *mine == theirs) continue;
+      edit.operations.emplace_back(theirs);
+      told.push_back("shardlet \"" + shardlet.name + "\" is on shard \"" + theirs.shard + "\" from now on");
+    }
+  }
+  for (const Table* table : to.tables()) {
+    const Table* other = from.table(table->schema, table->name);
+    if (other == nullptr || *other != *table) edit.operations.emplace_back(edit::PutTable{*table});
+  }
+  return edit;
+}
+
+Result<std::vector<std::string>> resolve_from_store(const ShardMap& map, bool dry_run, Deadline deadline) {
+  std::vector<std::string> told;
+  for (const Shard* shard : map.shards()) {
+    auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
+    if (!local) {
+      told.push_back("shard \"" + shard->name + "\" cannot be reached and stays as it is");
+      continue;
+    }
+    const auto have = local->read(deadline);
+    if (!have || have->identity.shard_id != shard->identity) {
+      told.push_back("the database of shard \"" + shard->name + "\" is not that shard and stays as it is");
+      continue;
+    }
+    std::vector<Difference> differences;
+    compare(contents_of(map, *shard), *have, shard->name, differences);
+    if (have->identity.store_id != map.store_id())
+      told.push_back("shard \"" + shard->name + "\" becomes this store's");
+    for (const Difference& difference : differences)
+      told.push_back("shard \"" + shard->name + "\": settled that " + difference.what);
+    if (dry_run || (differences.empty() && have->identity.store_id == map.store_id())) continue;
+    KG_CHECK(local->bring_to(map, *shard, deadline, true));
+  }
+  return told;
+}
+
+Result<std::vector<std::string>> resolve_from_shards(MapStore& store, const StoredMap& stored, bool dry_run,
+                                                     Deadline deadline) {
+  std::vector<Source> sources;
+  for (const Shard* shard : stored.map->shards()) {
+    KG_TRY(LocalMap local, LocalMap::connect(shard->dsn, shard_deadline(deadline)));
+    KG_TRY(LocalContents contents, local.read(deadline));
+    if (contents.identity.shard_id != shard->identity) {
+      return fail("55000", "the database of shard \"" + shard->name + "\" is another shard: \"" +
+                               contents.identity.shard_name + "\"");
+    }
+    contents.identity.shard_name = shard->name;
+    sources.push_back({shard->dsn, std::move(contents)});
+  }
+  KG_TRY(Assembly made, assemble(stored.map->store_id(), std::move(sources)));
+  std::vector<std::string> told = made.told;
+  KG_TRY(const MapEdit edit, edit_between(*stored.map, *made.map, told));
+  if (dry_run || edit.operations.empty()) return told;
+  KG_TRY(const StoredMap done, store.commit(stored, edit, {}, deadline));
+  // What was passed over must go from the local maps too.
+  KG_CHECK(resolve_from_store(*done.map, false, deadline));
+  return told;
+}
+
+}  // namespace
+
+std::string_view name_of(Difference::Kind kind) {
+  switch (kind) {
+    case Difference::Kind::kUnreachable: return "unreachable";
+    case Difference::Kind::kIdentity: return "identity";
+    case Difference::Kind::kShardlet: return "shardlet";
+    case Difference::Kind::kTable: return "table";
+    case Difference::Kind::kRow: return "row";
+  }
+  return "";
+}
+
+Result<std::vector<Difference>> check(MapStore& store, bool rows, Deadline deadline) {
+  KG_TRY(const StoredMap stored, store.load(deadline));
+  const ShardMap& map = *stored.map;
+  std::vector<Difference> found;
+  for (const Shard* shard : map.shards()) {
+    auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
+    if (!local) {
+      found.push_back(
+          {Difference::Kind::kUnreachable, shard->name, "it cannot be reached: " + local.error().message});
+      continue;
+    }
+    const auto have = local->read(deadline);
+    if (!have) {
+      found.push_back({Difference::Kind::kIdentity, shard->name, have.error().message});
+      continue;
+    }
+    if (have->identity.shard_id != shard->identity || have->identity.store_id != map.store_id()) {
+      found.push_back({Difference::Kind::kIdentity, shard->name,
+                       "its database is shard \"" + have->identity.shard_name + "\" (identity " +
+                           have->identity.shard_id + ") of map store " + have->identity.store_id});
+      continue;
+    }
+    compare(contents_of(map, *shard), *have, shard->name, found);
+    if (rows) check_rows(*local, map, *shard, deadline, found);
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> resolve(MapStore& store, Side right, bool dry_run, Deadline deadline) {
+  KG_TRY(const StoredMap stored, store.load(deadline));
+  if (right == Side::kStore) return resolve_from_store(*stored.map, dry_run, deadline);
+  return resolve_from_shards(store, stored, dry_run, deadline);
+}
+
+Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std::string>& dsns,
+                                         Deadline deadline) {
+  KG_TRY(const StoredMap stored, store.load(deadline));
+  if (stored.map->epoch() != 0)
+    return fail("55000", "the map store is not empty: it is at epoch " + std::to_string(stored.map->epoch()));
+  std::vector<Source> sources;
+  std::uint64_t newest = 0;
+  for (const std::string& dsn : dsns) {
+    KG_TRY(LocalMap local, LocalMap::connect(dsn, shard_deadline(deadline)));
+    KG_TRY(LocalContents contents, local.read(deadline));
+    if (!sources.empty() && sources.front().contents.identity.store_id != contents.identity.store_id) {
+      return fail("55000", "shard \"" + contents.identity.shard_name + "\" is of map store " +
+                               contents.identity.store_id + ", shard \"" +
+                               sources.front().contents.identity.shard_name + "\" of " +
+                               sources.front().contents.identity.store_id);
+    }
+    newest = std::max(newest, contents.identity.epoch);
+    sources.push_back({dsn, std::move(contents)});
+  }
+  KG_TRY(Assembly made, assemble(stored.map->store_id(), std::move(sources)));
+  std::vector<std::string> told = made.told;
+  MapEdit edit;
+  for (const Shard* shard : made.map->shards()) {
+    edit.operations.emplace_back(
+        edit::CreateShard{shard->name, shard->dsn, shard->identity, ShardState::kOnline});
+    told.push_back("shard \"" + shard->name + "\" comes into the store");
+  }
+  KG_TRY(const MapPtr with_shards, apply(*stored.map, edit));
+  KG_TRY(const MapEdit rest, edit_between(*with_shards, *made.map, told));
+  edit.operations.insert(edit.operations.end(), rest.operations.begin(), rest.operations.end());
+  // Above every epoch that was ever seen, as far as the shards know.
+  edit.operations.emplace_back(edit::RaiseEpoch{newest + 1});
+  KG_TRY(const StoredMap done, store.commit(stored, edit, {}, deadline));
+  KG_CHECK(resolve_from_store(*done.map, false, deadline));
+  return told;
+}
+
+}  // namespace kintsugi::shardmap

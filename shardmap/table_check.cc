@@ -1,0 +1,136 @@
+#include "shardmap/table_check.h"
+
+#include <algorithm>
+
+#include "base/sql_quote.h"
+#include "shardmap/key_encoding.h"
+#include "shardmap/pg_hash.h"
+#include "shardmap/pg_session.h"
+
+namespace kintsugi::shardmap {
+namespace {
+
+constexpr const char* kFetch = "FETCH 10000 FROM kintsugi_keys";
+
+bool integer(KeyType type) {
+  return type == KeyType::kSmallint || type == KeyType::kInt || type == KeyType::kBigint;
+}
+
+std::string qualified(const Table& table) {
+  return quote_identifier(table.schema) + "." + quote_identifier(table.name);
+}
+
+// Every key that there can be is in one shardlet on this shard: no row can be in the wrong place.
+bool owns_everything(const Mapping& mapping, const Shard& shard) {
+  if (mapping.kind() == MapKind::kList || mapping.entry_count() != 1) return false;
+  const ShardletView only = *mapping.entries().begin();
+  const std::string low(mapping.bound_types().size(), key_tag::kMin);
+  const std::string high(mapping.bound_types().size(), key_tag::kMax);
+  return only.shard() == shard.id && only.low() == low && only.high() == high;
+}
+
+bool is_hidden(const Mapping& mapping, const Shard& shard, const std::string& key) {
+  std::string bound = key;
+  if (mapping.kind() == MapKind::kHash) {
+    bound.clear();
+    append_bigint(hash_of_key(mapping.key_types(), key), bound);
+  }
+  return std::any_of(mapping.hidden().begin(), mapping.hidden().end(), [&](const HiddenRange& range) {
+    return range.shard == shard.id &&
+           (range.high.empty() ? bound == range.low : range.low <= bound && bound < range.high);
+  });
+}
+
+}  // namespace
+
+Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& table, Deadline deadline) {
+  PgSession& session = shard.session();
+  KG_TRY(const auto there,
+         session.query(
+             "SELECT c.oid, pg_encoding_to_char(d.encoding) FROM pg_class c JOIN pg_namespace n ON n.oid = "
+             "c.relnamespace JOIN pg_database d ON d.datname = current_database() WHERE n.nspname = $1 AND "
+             "c.relname = $2 AND c.relkind IN ('r', 'p')",
+             {SqlValue::text(table.schema), SqlValue::text(table.name)}, deadline));
+  if (there.empty()) return fail("42P01", "table " + table.display() + " does not exist on the shard");
+  if (*there[0][1] != "UTF8") {
+    return fail(sqlstate::kNotSupported,
+                "the database has the encoding " + *there[0][1] + "; a shard must have UTF8");
+  }
+  for (std::size_t i = 0; i < table.key.size(); ++i) {
+    const std::string name = table.display() + "." + table.key[i];
+    KG_TRY(
+        const auto rows,
+        session.query(
+            "SELECT format_type(a.atttypid, NULL), a.atttypmod, coalesce(l.collisdeterministic, true), "
+            "a.attgenerated <> '' FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation WHERE "
+            "a.attrelid = $1 AND a.attname = $2 AND NOT a.attisdropped AND a.attnum > 0",
+            {SqlValue::integer(std::stoull(*there[0][0])), SqlValue::text(table.key[i])}, deadline));
+    if (rows.empty()) return fail("42703", "column " + name + " does not exist");
+    const KeyType wanted = mapping.key_types()[i];
+    const auto type = key_type_named(*rows[0][0]);
+    if (!type || (*type != wanted && !(integer(*type) && integer(wanted)))) {
+      return fail("42804", "column " + name + " is " + *rows[0][0] + ", but the key of map \"" +
+                               mapping.name() + "\" is " + std::string(name_of(wanted)));
+    }
+    const bool varchar = *type == KeyType::kText;
+    if (*rows[0][1] != "-1" && !varchar) {
+      return fail(sqlstate::kNotSupported,
+                  "column " + name + " has a precision that rounds what is written into it",
+                  "A sharding key is a plain " + *rows[0][0] + ".");
+    }
+    if (*rows[0][2] != "t") {
+      return fail(sqlstate::kNotSupported, "column " + name + " has a nondeterministic collation");
+    }
+    if (*rows[0][3] == "t") return fail(sqlstate::kNotSupported, "column " + name + " is generated");
+  }
+  return {};
+}
+
+Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap& map, const Shard& shard,
+                                                 const Table& table, std::size_t most, Deadline deadline) {
+  const Mapping* mapping = map.mapping(table.map);
+  if (mapping == nullptr)
+    return fail(sqlstate::kUndefinedObject, "shard map \"" + table.map + "\" does not exist");
+  PgSession& session = local.session();
+  std::string columns;
+  std::string any_null;
+  for (const std::string& column : table.key) {
+    columns += (columns.empty() ? "" : ", ") + quote_identifier(column) + "::text";
+    any_null += (any_null.empty() ? "" : " OR ") + quote_identifier(column) + " IS NULL";
+  }
+  const std::string filter = owns_everything(*mapping, shard) ? " WHERE " + any_null + " LIMIT 1" : "";
+  std::vector<MisplacedKey> found;
+  const Status read = session.transaction(
+      [&]() -> Status {
+        KG_CHECK(session.script(
+            "SET LOCAL datestyle = 'ISO'; SET LOCAL timezone = 'UTC'; SET LOCAL bytea_output = 'hex'",
+            deadline));
+        KG_CHECK(session.script("DECLARE kintsugi_keys NO SCROLL CURSOR FOR SELECT DISTINCT " + columns +
+                                    " FROM " + qualified(table) + filter,
+                                deadline));
+        for (;;) {
+          KG_TRY(const auto rows, session.query(kFetch, {}, deadline));
+          for (const PgRow& row : rows) {
+            if (found.size() == most) return {};
+            if (std::any_of(row.begin(), row.end(), [](const auto& column) { return !column.has_value(); })) {
+              found.push_back({"NULL", ""});
+              continue;
+            }
+            std::vector<std::string> texts;
+            for (const auto& column : row) texts.push_back(*column);
+            KG_TRY(const std::string key, encode_key(mapping->key_types(), texts));
+            const auto shardlet = mapping->find(key);
+            if (shardlet && shardlet->shard() == shard.id) continue;
+            if (is_hidden(*mapping, shard, key)) continue;
+            found.push_back(
+                {describe_key(mapping->key_types(), key), shardlet ? map.shard(shardlet->shard())->name : ""});
+          }
+          if (rows.empty()) return {};
+        }
+      },
+      deadline);
+  if (!read) return fail(read.error());
+  return found;
+}
+
+}  // namespace kintsugi::shardmap

@@ -17,6 +17,7 @@ import argparse
 import difflib
 import faulthandler
 import os
+import re
 import shutil
 import signal
 import sys
@@ -65,6 +66,11 @@ def check(function=None, *, seconds=60):
         return f
 
     return register(function) if function else register
+
+
+def said(result):
+    """libpq's error text without the line that names the shard (CONTRACT 5: the context field)."""
+    return re.sub(r"\nCONTEXT:  shard s1(?=\n|$)", "", result.error_message.decode())
 
 
 class Run:
@@ -160,7 +166,9 @@ class Stage:
         """The system under test, started when first asked for."""
         key = mode, pool
         old = self._systems.get(key)
-        if old and old.process and old.process.poll() is not None:  # the next scenario is worth running all the same
+        if (
+            old and old.process and old.process.poll() is not None
+        ):  # the next scenario is worth running all the same
             self._crashed.append(f"{old.name} ended with status {old.process.returncode}:\n{old.log_tail(100)}")
             old.process = None
             old.start()

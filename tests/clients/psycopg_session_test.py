@@ -5,7 +5,7 @@ import threading
 import psycopg
 from psycopg import pq
 
-from harness import main, scenario
+from harness import main, said, scenario
 from postgres import wait_until
 
 
@@ -68,12 +68,12 @@ def protocol_and_sql_prepare_share_names(run):
         run.note(connection.execute("EXECUTE shared (1)").fetchone())
         run.note(connection.execute("PREPARE also (int) AS SELECT $1 - 1").statusmessage)
         result = c.exec_prepared(b"also", [b"7"])
-        run.note(pq.ExecStatus(result.status).name, result.get_value(0, 0), result.error_message.decode())
+        run.note(pq.ExecStatus(result.status).name, result.get_value(0, 0), said(result))
         result = c.prepare(b"shared", b"SELECT 2")
-        run.note(pq.ExecStatus(result.status).name, result.error_message.decode())
+        run.note(pq.ExecStatus(result.status).name, said(result))
         run.note(connection.execute("DEALLOCATE shared").statusmessage)
         result = c.exec_prepared(b"shared", [b"7"])
-        run.note(pq.ExecStatus(result.status).name, result.error_message.decode())
+        run.note(pq.ExecStatus(result.status).name, said(result))
         result = c.describe_prepared(b"also")
         run.note(pq.ExecStatus(result.status).name, result.nparams, result.nfields, result.ftype(0))
 

@@ -9,7 +9,7 @@ from psycopg import pq, sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from harness import main, scaled, scenario
+from harness import main, said, scaled, scenario
 
 TYPED = (
     "SELECT 1::int2, 2::int4, 3::int8, 1.5::float4, 2.5::float8, 12345.6789::numeric, true, 'text', 'v'::varchar(3), "
@@ -326,7 +326,7 @@ def raw_pipeline_of_libpq(run):
         run.note(
             pq.ExecStatus(result.status).name,
             result.ntuples,
-            result.error_message.decode(),
+            said(result),
             result.get_value(0, 0) if result.ntuples else None,
         )
         syncs += result.status == pq.ExecStatus.PIPELINE_SYNC

@@ -106,7 +106,7 @@ def split(stream):
 def error_fields(body):
     fields = {}
     for part in body.split(b"\0"):
-        if part:
+        if part and chr(part[0]) not in "FLR":  # where in PostgreSQL's source it was raised
             fields[chr(part[0])] = part[1:].decode("utf8", "replace")
     if "W" in fields:
         fields["W"] = SHARD_CONTEXT.sub("", fields["W"])

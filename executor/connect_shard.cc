@@ -232,6 +232,8 @@ io::Task<Status> Login::run(SettingsRef startup) {
 // "57P03: starting up" and "53300: too many connections" pass as they are: the pool waits and tries again.
 Error unreachable(const ShardLogin& login, const io::HostPort& peer, Error why) {
   if (why.sqlstate == sqlstate::kCannotConnectNow || why.sqlstate == sqlstate::kTooManyConnections) return why;
+  // A value or a name that the client's own startup packet carries: "22023", "42704".
+  if (why.sqlstate.starts_with("22") || why.sqlstate.starts_with("42")) return why;
   return Error{
       .sqlstate = std::string(sqlstate::kShardUnreachable),
       .message = "shard " + login.shard + " is unreachable: " + why.message,

@@ -32,6 +32,17 @@ bool PoolSlots::try_reserve() {
   return false;
 }
 
+SettingsRef PoolSlots::greeting(const SettingsRef& startup) {
+  std::lock_guard lock(greetings_mutex_);
+  auto at = greetings_.find(startup);
+  return at != greetings_.end() ? at->second : Settings::none();
+}
+
+void PoolSlots::note_greeting(const SettingsRef& startup, const SettingsRef& reported) {
+  std::lock_guard lock(greetings_mutex_);
+  greetings_[startup] = reported;
+}
+
 void BackendLease::release() {
   if (backend_ != nullptr) pool_->take_back(std::move(backend_));
 }
@@ -49,6 +60,11 @@ BackendPool::BackendPool(ThreadPools& owner, std::shared_ptr<PoolSlots> slots, S
 
 BackendPool::~BackendPool() {
   while (!idle_.empty()) close(take_idle(nullptr));
+}
+
+const SettingsRef& BackendPool::reported() {
+  if (reported_->entries().empty()) reported_ = slots_->greeting(startup_);
+  return reported_;
 }
 
 BackendLease BackendPool::lease(std::unique_ptr<Backend> backend) {
@@ -148,6 +164,7 @@ io::Task<Result<BackendLease>> BackendPool::connect(io::Waiter* waiter, Deadline
     if (made) {
       (*made)->greeted = (*made)->reported;
       reported_ = (*made)->greeted;
+      slots_->note_greeting(startup_, reported_);
       (*made)->stream.set_target(nullptr);
       co_return lease(std::move(*made));
     }

@@ -30,9 +30,16 @@ class PoolSlots {
   [[nodiscard]] int limit() const { return limit_; }
   [[nodiscard]] const std::shared_ptr<const ShardLogin>& login() const { return login_; }
 
+  // What the shard reported to the first connection with these startup options; nothing while there was none. A
+  // client can be greeted with it although no connection is free.
+  [[nodiscard]] SettingsRef greeting(const SettingsRef& startup);
+  void note_greeting(const SettingsRef& startup, const SettingsRef& reported);
+
   std::atomic<int> waiting{0};  // clients, over all threads
 
  private:
+  std::mutex greetings_mutex_;
+  std::map<SettingsRef, SettingsRef> greetings_;
   std::shared_ptr<const ShardLogin> login_;
   int limit_;
   std::atomic<int> open_{0};
@@ -81,7 +88,7 @@ class BackendPool final : public io::EventTarget {
                                          std::function<Status()> still_wanted);
 
   // What the shard reports to a new session; known once a connection has been made.
-  [[nodiscard]] const SettingsRef& reported() const { return reported_; }
+  [[nodiscard]] const SettingsRef& reported();
   [[nodiscard]] const std::shared_ptr<PoolSlots>& slots() const { return slots_; }
   [[nodiscard]] const SettingsRef& startup() const { return startup_; }
   [[nodiscard]] std::size_t idle() const { return idle_.size(); }

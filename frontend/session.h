@@ -102,7 +102,7 @@ class Session {
   void block_until_drained();
   void expect(executor::Expected expected) { relay_.expect(std::move(expected), to_client_); }
   void reject_query(const Error& error);
-  void reject_extended(const Error& error);
+  void reject_extended(const Error& error, std::string_view routine = {});
   void protocol_violation(const Error& error);
   [[nodiscard]] bool skipping() const { return local_skip_ || relay_.skipping(); }
   [[nodiscard]] std::string search_path() const;

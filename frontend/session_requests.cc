@@ -28,6 +28,20 @@ Error unknown_name(std::string_view name) {
   return {.sqlstate = "26000", .message = "prepared statement \"" + std::string(name) + "\" does not exist"};
 }
 
+// What has no business between the beginning of a COPY FROM STDIN and its end.
+bool breaks_copy(char type) {
+  switch (type) {
+    case client::kQuery:
+    case client::kParse:
+    case client::kBind:
+    case client::kDescribe:
+    case client::kExecute:
+    case client::kClose:
+    case client::kFunctionCall: return true;
+    default: return false;
+  }
+}
+
 std::string empty_message(char type) {
   std::string bytes;
   wire::append_empty(bytes, type);
@@ -44,6 +58,17 @@ bool Session::on_message(const wire::Frame& frame) {
     blocked_ = Blocked::kOnAnswers;
     return false;
   }
+  if (relay_.swallows_sync() && breaks_copy(frame.type)) {
+    // PostgreSQL's words; waiting for the end of the COPY would wait for ever.
+    static constexpr char kHex[] = "0123456789ABCDEF";
+    const auto type = static_cast<unsigned char>(frame.type);
+    wire::append_error(to_client_.compose(), "ERROR",
+                       {.sqlstate = std::string(sqlstate::kProtocolViolation),
+                        .message = std::string("unexpected message type 0x") + kHex[type >> 4] +
+                                   kHex[type & 15] + " during COPY from stdin"});
+    protocol_violation({.message = "terminating connection because protocol synchronization was lost"});
+    return true;
+  }
   if (relay_.outstanding() >= kMaxOutstanding) {
     block_until_drained();
     return false;
@@ -55,8 +80,13 @@ bool Session::on_message(const wire::Frame& frame) {
     case client::kDescribe: return on_describe(frame);
     case client::kExecute: return on_execute(frame);
     case client::kClose: return on_close(frame);
-    case client::kSync: return on_sync(frame);
-    case client::kFlush: return on_flush(frame);
+    case client::kSync:
+    case client::kFlush:
+      if (!frame.body.empty()) {
+        protocol_violation({.message = "invalid message format"});
+        return true;
+      }
+      return frame.type == client::kSync ? on_sync(frame) : on_flush(frame);
     case client::kTerminate: return on_terminate();
     case client::kFunctionCall: return on_function_call();
     default: return on_copy_end(frame);  // CopyDone, CopyFail
@@ -296,9 +326,9 @@ bool Session::parse_named(const wire::ParseMessage& message, std::uint32_t effec
       block_until_drained();
       return false;
     }
-    reject_extended(
-        {.sqlstate = "42P05",
-         .message = "prepared statement \"" + std::string(message.statement) + "\" already exists"});
+    reject_extended({.sqlstate = "42P05",
+                     .message = "prepared statement \"" + std::string(message.statement) + "\" already exists"},
+                    "StorePreparedStatement");
     return true;
   }
   auto handle = std::make_shared<ClientStatement>();
@@ -391,7 +421,8 @@ bool Session::on_bind(const wire::Frame& frame) {
     if (handle->shape != there->shape && there->shape != 0) {
       // It was prepared here after the table had changed: PostgreSQL would have refused the client's older one.
       reject_extended({.sqlstate = std::string(sqlstate::kNotSupported),
-                       .message = "cached plan must not change result type"});
+                       .message = "cached plan must not change result type"},
+                      "RevalidateCachedQuery");  // JDBC prepares again when it reads this name
       return true;
     }
     wire::append_bind(lease_->out.compose(), message->portal, handle->statement->server_name, message->tail);
@@ -528,7 +559,7 @@ bool Session::on_terminate() {
   return true;
 }
 
-void Session::reject_extended(const Error& error) {
+void Session::reject_extended(const Error& error, std::string_view routine) {
   if (!lease_) {
     wire::append_error(to_client_.compose(), "ERROR", error);
     local_skip_ = true;
@@ -536,7 +567,7 @@ void Session::reject_extended(const Error& error) {
   }
   // In its turn, after the answers that are still to come, and with the transaction failing in PostgreSQL too.
   Expected poison{.kind = Expected::kParse, .from = Expected::kPoison};
-  wire::append_error(poison.answer, "ERROR", error);
+  wire::append_error(poison.answer, "ERROR", error, routine);
   wire::append_parse(lease_->out.compose(), "", kRefusedText, {});
   lease_->unnamed_owner = executor::Backend::kUnknownOwner;
   ++unsynced_;

@@ -159,13 +159,13 @@ void Worker::cancel(wire::BackendKey key, std::function<void()> on_done) {
 
 void Worker::send_cancel(const executor::BackendPool& pool, const executor::Backend& backend,
                          wire::BackendKey session, std::function<void()> on_done) {
-  if (gate_.closed()) {
+  if (cancels_.closed()) {
     if (on_done) on_done();
     return;
   }
   ++backend.cancels->under_way;
-  gate_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels, session,
-                             std::move(on_done)));
+  cancels_.spawn(deliver_cancel(this, pool.slots()->login(), backend.peer, backend.key, backend.cancels,
+                                session, std::move(on_done)));
 }
 
 void Worker::clean_up(executor::BackendLease lease, bool discard) {
@@ -199,6 +199,8 @@ void Worker::end_sessions() {
 io::Task<> Worker::drain_and_stop() {
   auto draining = gate_.close(&loop_);
   co_await std::move(draining);
+  auto canceling = cancels_.close(&loop_);
+  co_await std::move(canceling);
   pools_.shut_down();
   loop_.stop();
 }

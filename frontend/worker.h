@@ -109,8 +109,9 @@ class Worker final : public io::EventTarget {
   io::Watch listener_watch_;
   io::Timer accept_again_;
   executor::ThreadPools pools_;
-  io::Gate gate_;     // sessions, cancel requests, connections being made like new
-  io::Gate stopper_;  // what waits for the gate
+  io::Gate gate_;     // sessions, connections being made like new
+  io::Gate cancels_;  // cancel requests: those of the last sessions too
+  io::Gate stopper_;  // what waits for the gates
   std::unordered_map<std::uint32_t, Session*> sessions_;
   std::unordered_set<Session*> entering_;
   std::uint32_t next_session_ = 0;

@@ -38,6 +38,7 @@ void append_report(std::string& out, char type, const ErrorReport& report) {
   if (!report.hint.empty()) field('H', report.hint);
   if (report.position > 0) field('P', std::to_string(report.position));
   if (!report.context.empty()) field('W', report.context);
+  if (!report.routine.empty()) field('R', report.routine);
   frame.u8(0);
 }
 }  // namespace
@@ -76,14 +77,15 @@ void append_notice(std::string& out, const ErrorReport& report) {
   append_report(out, server::kNotice, report);
 }
 
-void append_error(std::string& out, std::string_view severity, const Error& error) {
+void append_error(std::string& out, std::string_view severity, const Error& error, std::string_view routine) {
   append_error(out, ErrorReport{.severity = std::string(severity),
                                 .sqlstate = error.sqlstate,
                                 .message = error.message,
                                 .detail = error.detail,
                                 .hint = error.hint,
                                 .context = {},
-                                .position = error.position});
+                                .position = error.position,
+                                .routine = std::string(routine)});
 }
 
 void append_error_with_context(std::string& out, const Frame& frame, std::string_view line) {

@@ -51,11 +51,13 @@ struct ErrorReport {
   std::string sqlstate = "XX000";
   std::string message, detail, hint, context;
   int position = 0;
+  std::string routine;  // written only: where PostgreSQL raises it; a driver may go by that
 };
 // Reads the fields that we look at (of an ErrorResponse or a NoticeResponse); the rest passes as bytes.
 Result<ErrorReport> read_error(std::string_view body);
 void append_error(std::string& out, const ErrorReport& report);
-void append_error(std::string& out, std::string_view severity, const Error& error);
+void append_error(std::string& out, std::string_view severity, const Error& error,
+                  std::string_view routine = {});
 void append_notice(std::string& out, const ErrorReport& report);
 // The same ErrorResponse or NoticeResponse with `line` added to its context field (W), or a new one. A frame
 // that is not well formed is passed on as it came.

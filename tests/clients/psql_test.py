@@ -22,7 +22,9 @@ def psql(run, script, *arguments, stdin=None, **environment):
     text = re.sub(r'server at "127.0.0.1", port \d+', 'server at "127.0.0.1", port PORT', done.stdout)
     text = re.sub(r'at port "\d+"', 'at port "PORT"', text)
     text = re.sub(r"with PID \d+", "with PID ...", text)
-    text = re.sub(r"\nCONTEXT:  shard \"?s1\"?[^\n]*", "", text)
+    text = re.sub(r"\n(CONTEXT:  )?shard s1(?=\n|$)", "", text)
+    text = text.replace('\nHINT:  This router serves the database "app".', "")
+    text = text.replace(f"psql-{run.system.name}", "psql")
     run.note(f"status {done.returncode}")
     for line in text.splitlines():
         run.note(line)

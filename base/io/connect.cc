@@ -17,11 +17,11 @@ struct Lookup {
 Task<Result<std::vector<SocketAddress>>> resolve(HostPort to, Waiter* waiter, Deadline deadline) {
   auto lookup = std::make_shared<Lookup>();
   lookup->waiter = waiter;
-  Loop* loop = &waiter->loop();
-  // getaddrinfo cannot be cancelled. The thread ends by itself and only touches what it shares.
-  std::thread([lookup, to, loop] {
+  // getaddrinfo cannot be cancelled. The thread ends by itself and only touches what it shares; the loop may be
+  // gone by then.
+  std::thread([lookup, to, mailbox = waiter->loop().mailbox()] {
     auto found = std::make_shared<Result<std::vector<SocketAddress>>>(resolve_blocking(to));
-    loop->post([lookup, found] {
+    mailbox->post([lookup, found] {
       lookup->result = std::move(*found);
       lookup->done = true;
       if (lookup->waiter != nullptr) lookup->waiter->notify();

@@ -22,6 +22,7 @@ void Watch::attach(Loop& loop, int fd, EventTarget* target) {
   target_ = target;
   wanted_ = 0;
   armed_ = 0;
+  quiet_ = false;
   epoll_event event{};
   event.data.ptr = this;
   INVARIANT(epoll_ctl(loop_->epoll_fd_, EPOLL_CTL_ADD, fd_, &event) == 0, "an open descriptor can be watched");
@@ -43,6 +44,7 @@ void Watch::want(std::uint32_t events) {
   wanted_ = events;
   if ((events & ~armed_) == 0) return;  // what is armed too much is disarmed when it first fires
   armed_ |= events;
+  quiet_ = false;
   epoll_event event{};
   event.events = armed_;
   event.data.ptr = this;
@@ -83,9 +85,16 @@ Loop::Loop() {
   event.events = EPOLLIN;
   event.data.ptr = this;  // the loop itself: the wake-up
   INVARIANT(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event) == 0, "the wake-up can be watched");
+  mailbox_->wake_fd_ = wake_fd_;
 }
 
 Loop::~Loop() {
+  std::vector<std::function<void()>> dropped;
+  {
+    std::lock_guard lock(mailbox_->mutex_);
+    mailbox_->wake_fd_ = -1;
+    dropped.swap(mailbox_->work_);
+  }
   close(wake_fd_);
   close(epoll_fd_);
 }
@@ -103,6 +112,7 @@ void Loop::run() {
     run_ready();
   }
   current_loop = nullptr;
+  stop_.store(false, std::memory_order_relaxed);
 }
 
 void Loop::stop() {
@@ -110,17 +120,14 @@ void Loop::stop() {
   post([] {});
 }
 
-void Loop::post(std::function<void()> work) {
-  bool first = false;
-  {
-    std::lock_guard lock(posted_mutex_);
-    first = posted_.empty();
-    posted_.push_back(std::move(work));
-  }
-  if (first) {
-    std::uint64_t one = 1;
-    [[maybe_unused]] ssize_t written = write(wake_fd_, &one, sizeof one);
-  }
+void Mailbox::post(std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  if (wake_fd_ < 0) return;
+  work_.push_back(std::move(work));
+  if (work_.size() > 1) return;
+  // Under the lock: the loop must not close the descriptor meanwhile.
+  std::uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = write(wake_fd_, &one, sizeof one);
 }
 
 void Loop::poll() {
@@ -155,6 +162,8 @@ void Loop::dispatch(Watch& watch, std::uint32_t events) {
   }
   // Nobody waits for it. A broken connection would be told for ever: edge-triggered until something is wanted
   // again.
+  // Asking for that anew would bring the same event once more, and so on.
+  if (broken && std::exchange(watch.quiet_, true)) return;
   watch.armed_ = broken ? 0 : watch.wanted_;
   epoll_event narrowed{};
   narrowed.events = broken ? static_cast<std::uint32_t>(EPOLLET) : watch.armed_;
@@ -165,9 +174,9 @@ void Loop::dispatch(Watch& watch, std::uint32_t events) {
 void Loop::run_posted() {
   std::vector<std::function<void()>> work;
   {
-    std::lock_guard lock(posted_mutex_);
-    if (posted_.empty()) return;
-    work.swap(posted_);
+    std::lock_guard lock(mailbox_->mutex_);
+    if (mailbox_->work_.empty()) return;
+    work.swap(mailbox_->work_);
   }
   for (auto& item : work) item();
 }

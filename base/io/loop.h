@@ -11,6 +11,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -57,6 +58,7 @@ class Watch {
   int fd_ = -1;
   std::uint32_t wanted_ = 0;
   std::uint32_t armed_ = 0;  // what epoll watches at this moment
+  bool quiet_ = false;       // broken, told once, and nothing has been wanted since
 };
 
 // An entry of the loop's deadline heap. Lazy as well: moving a deadline later touches nothing, the entry finds
@@ -82,6 +84,18 @@ class Timer {
   std::size_t heap_index_ = 0;           // 1-based; 0: not queued
 };
 
+// Where other threads leave work for a loop. May be kept beyond the loop's life: then the work is dropped.
+class Mailbox {
+ public:
+  void post(std::function<void()> work);  // any thread
+
+ private:
+  friend class Loop;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> work_;
+  int wake_fd_ = -1;  // of the loop; -1 once it is gone
+};
+
 class Loop {
  public:
   Loop();
@@ -89,9 +103,12 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  void run();                             // until stop()
-  void stop();                            // any thread
-  void post(std::function<void()> work);  // any thread; runs on the loop's thread, in order
+  void run();   // until stop()
+  void stop();  // any thread
+  // Any thread, while the loop lives; runs on the loop's thread, in order.
+  void post(std::function<void()> work) { mailbox_->post(std::move(work)); }
+  // For who may outlive the loop.
+  [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
   // The time at which the current round of events began: cheap, and exact enough for deadlines.
   [[nodiscard]] Deadline::Clock::time_point now() const { return now_; }
@@ -128,8 +145,7 @@ class Loop {
   std::vector<epoll_event> events_;
   int event_count_ = 0, event_next_ = 0;
   std::atomic<bool> stop_{false};
-  std::mutex posted_mutex_;
-  std::vector<std::function<void()>> posted_;
+  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
 };
 
 // What a coroutine sleeps on: any of its watches, a notify() from the same thread, or a deadline. One coroutine

@@ -39,6 +39,9 @@ void Stream::attach(Loop& loop, EventTarget* target) {
 }
 
 void Stream::on_event(Watch& watch, std::uint32_t ready) {
+  // Told before and nothing has been read or written since: whoever waits here waits for something else. Until
+  // it is wanted again it is not told a third time, or the loop would turn without end.
+  if (const std::uint32_t stale = ready_ & ready; stale != 0) watch.want(watch.wanted() & ~stale);
   ready_ |= ready;
   // A TLS read may wait for a writable socket and the other way round: whoever waits tries again.
   if (read_needs_write_ || write_needs_read_) ready_ |= kReadable | kWritable;

@@ -45,7 +45,7 @@ class Bench:
         sections = {
             "server": {"threads": threads, "max_clients": 12000},
             "pool": {"size": POOL},
-            "log": {"level": "warn"},
+            "log": {"level": "warning"},
         }
         router = Kintsugi(self.program, self.cluster, self.root, name, sections=sections, **options)
         self.systems.append(router)

@@ -91,8 +91,13 @@ def settings_set_and_reset(run):
     )
 
     def show(connection):
+        # A custom name that any session of a connection has used reads as '' from then on, no more as NULL: PostgreSQL
+        # cannot forget it, so on a shared connection the two are one.
         run.note(
-            [connection.execute(f"SELECT current_setting('{name}', true)").fetchone()[0] for name in names]
+            [
+                connection.execute(f"SELECT current_setting('{name}', true)").fetchone()[0] or None
+                for name in names
+            ]
         )
 
     with run.connect() as a, run.connect() as b:
@@ -198,7 +203,7 @@ def connection_options(run):
                         "SELECT current_setting('work_mem'), current_setting('search_path'), "
                         "current_setting('application_name'), current_setting('client_encoding'), "
                         "current_setting('statement_timeout'), current_setting('geqo'), "
-                        "current_setting('my.own', true)"
+                        "NULLIF(current_setting('my.own', true), '')"
                     ).fetchone(),
                 )
             c.execute("SET work_mem = '1MB'; RESET work_mem")

@@ -41,6 +41,8 @@ struct ClientStatement {
   PreparedRef statement;
   std::uint32_t effects = 0;  // what the text does to the session, kept for every Execute
   Shape shape = 0;            // as the client may have been told
+  bool answered = false;      // its Parse was accepted, and the client has been told
+  std::uint64_t batch = 0;    // the client's Syncs before its Parse
   bool failed = false;        // its Parse was refused, or skipped after an error: there is no such name
 };
 using ClientStatementRef = std::shared_ptr<ClientStatement>;

@@ -40,6 +40,7 @@ void Relay::expect(Expected expected, Outbox& client) {
 void Relay::give_own_answers(Outbox& client) {
   while (!expected_.empty() && expected_.front().from == Expected::kRouter) {
     client.compose() += expected_.front().answer;
+    if (expected_.front().handle != nullptr) expected_.front().handle->answered = true;
     expected_.pop_front();
   }
 }
@@ -139,6 +140,7 @@ void Relay::on_parse_complete(const Frame& frame, Outbox& client) {
   if (expected_.empty()) return;
   const Expected& head = expected_.front();
   if (head.handle != nullptr) {
+    head.handle->answered = true;
     if (auto* entry = backend_->prepared.find(head.handle->statement->id)) entry->confirmed = true;
   }
   forward(frame, client);

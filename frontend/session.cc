@@ -229,6 +229,10 @@ io::Task<> Session::leave() {
       if (!relay_.idle()) worker_.send_cancel(*pool_, *lease_, key_);
       lease_->broken = true;
       lease_.release();
+    } else if (pins_ != 0 && !custom_settings_.empty()) {
+      // A custom setting's name stays known to a connection for good: only a new one is as the next client expects it.
+      lease_->broken = true;
+      lease_.release();
     } else {
       lease_->stream.set_target(nullptr);
       // A rollback ends neither an advisory lock nor a PREPARE, and nobody has looked yet.

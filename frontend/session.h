@@ -95,6 +95,7 @@ class Session {
   std::string with_server_names(std::string_view text, const StatementEffects& effects);
   void ensure_unnamed();
   [[nodiscard]] bool unnamed_is_uncertain() const;
+  [[nodiscard]] bool is_uncertain(const executor::ClientStatementRef& handle) const;
   std::optional<Error> name_effects(StatementEffects& effects);
   void note_execution(std::uint32_t effects);
   void note_custom_settings(const StatementEffects& effects);

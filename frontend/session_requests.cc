@@ -300,6 +300,7 @@ bool Session::adopt_known(const wire::ParseMessage& message) {
   handle->statement = statement;
   handle->effects = effects.flags;
   handle->shape = statement->accepted_shape;
+  handle->answered = true;
   statements_[std::string(message.statement)] = std::move(handle);
   wire::append_empty(to_client_.compose(), server::kParseComplete);
   return true;
@@ -334,6 +335,7 @@ bool Session::parse_named(const wire::ParseMessage& message, std::uint32_t effec
   auto handle = std::make_shared<ClientStatement>();
   handle->statement = executor::intern_prepared(message.text, message.type_oids, search_path());
   handle->effects = effects;
+  handle->batch = batch_;
   const executor::PreparedStatement& statement = *handle->statement;
   auto* known = lease_->prepared.find(statement.id);
   if (known != nullptr && !known->confirmed && !relay_.idle()) {
@@ -369,6 +371,11 @@ bool Session::parse_named(const wire::ParseMessage& message, std::uint32_t effec
 }
 
 // A pipeline before this one parses the unnamed statement, and whether it comes to that is not known yet.
+// A Parse before an earlier Sync is still unanswered: whether its name exists is not known yet.
+bool Session::is_uncertain(const ClientStatementRef& handle) const {
+  return handle != nullptr && !handle->answered && !relay_.idle() && handle->batch != batch_;
+}
+
 bool Session::unnamed_is_uncertain() const {
   return !relay_.idle() && unnamed_.batch != batch_;
 }
@@ -401,7 +408,7 @@ bool Session::on_bind(const wire::Frame& frame) {
     reject_extended(unknown_name(message->statement));
     return true;
   }
-  if (message->statement.empty() && unnamed_is_uncertain()) {
+  if (message->statement.empty() ? unnamed_is_uncertain() : is_uncertain(handle)) {
     block_until_drained();
     return false;
   }
@@ -446,7 +453,8 @@ bool Session::on_describe(const wire::Frame& frame) {
     reject_extended(unknown_name(message->name));
     return true;
   }
-  if (message->kind == 'S' && message->name.empty() && unnamed_is_uncertain()) {
+  if (message->kind == 'S' &&
+      (message->name.empty() ? unnamed_is_uncertain() : is_uncertain(find_statement(message->name)))) {
     block_until_drained();
     return false;
   }

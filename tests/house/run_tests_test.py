@@ -34,7 +34,7 @@ class RunTests(unittest.TestCase):
         return run.returncode, run.stdout.rstrip().splitlines()
 
     def test_everything_passes_and_is_summed_over_the_stages(self):
-        code, lines = self.run_tests(fuzz=0)
+        code, lines = self.run_tests("test", "debug", "tsan", "fuzz", fuzz=0)
         self.assertEqual((code, lines[-1]), (0, "10 passed, 0 failed"))
 
     def test_a_failing_test(self):

@@ -230,7 +230,8 @@ io::Task<> Session::leave() {
       lease_->broken = true;
       lease_.release();
     } else if (pins_ != 0 && !custom_settings_.empty()) {
-      // A custom setting's name stays known to a connection for good: only a new one is as the next client expects it.
+      // A custom setting's name stays known to a connection for good: only a new one is as the next client
+      // expects it.
       lease_->broken = true;
       lease_.release();
     } else {

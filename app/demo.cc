@@ -12,6 +12,7 @@
 
 #include "app/config_file.h"
 #include "app/config_value.h"
+#include "app/demo_map.h"
 #include "app/demo_shards.h"
 #include "app/demo_state.h"
 #include "app/postgres_programs.h"
@@ -97,17 +98,13 @@ Status decide_shards(DemoState& state, int wanted) {
   return {};
 }
 
-std::string configuration(const DemoOptions& options, const DemoState& state, const DemoShards& shards) {
+std::string configuration(const DemoOptions& options, const DemoState& state) {
   std::string text =
       "# Written by `kintsugi demo` at every start. The passwords in it are of this demo only.\n\n";
   text += "[server]\nlisten = \"127.0.0.1:" + std::to_string(options.port) + "\"\n\n";
   text += "[admin]\nlisten = \"127.0.0.1:" + std::to_string(options.admin_port) + "\"\n\n";
   text += "[database]\nname = \"app\"\n\n";
   text += "[[user]]\nname = \"app\"\npassword = " + toml_string(state.password) + "\nadmin = true\n";
-  for (const DemoState::Shard& shard : state.shards) {
-    text +=
-        "\n[[shard]]\nname = " + toml_string(shard.name) + "\ndsn = " + toml_string(shards.dsn(shard)) + "\n";
-  }
   return text;
 }
 
@@ -170,7 +167,7 @@ Result<Ended> serve_demo(const DemoOptions& options, const std::string& folder, 
   if (end_was_asked()) return fail("57P01", kInterrupted);
 
   std::string file = folder + "/kintsugi.toml";
-  KG_CHECK(write_private_file(file, configuration(options, state, shards)));
+  KG_CHECK(write_private_file(file, configuration(options, state)));
   KG_CHECK(write_private_file(folder + "/passfile", "127.0.0.1:*:app:app:" + state.password + "\n"));
   KG_TRY(LoadedConfig loaded,
          load_config(
@@ -179,6 +176,10 @@ Result<Ended> serve_demo(const DemoOptions& options, const std::string& folder, 
               .environment = process_environment(),
               .flags = {{"--port", "server.listen", "127.0.0.1:" + std::to_string(options.port)},
                         {"--admin-port", "admin.listen", "127.0.0.1:" + std::to_string(options.admin_port)}}}));
+  std::vector<DemoMapShard> in_map;
+  for (const DemoState::Shard& shard : state.shards) in_map.push_back({shard.name, shards.dsn(shard)});
+  KG_CHECK(prepare_demo_map(loaded.config.map.store, in_map));
+  if (end_was_asked()) return fail("57P01", kInterrupted);
   bool console_was_free = port_is_free(options.admin_port);
   return run_server(loaded.config,
                     [&](const std::string& address) { invite(options, address, folder, console_was_free); });

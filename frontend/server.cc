@@ -32,18 +32,18 @@ Server::~Server() {
 }
 
 Result<std::unique_ptr<Server>> Server::start(const Config& config) {
+  KG_TRY(auto maps, fixed_map(config));
+  return start(config, std::move(maps));
+}
+
+Result<std::unique_ptr<Server>> Server::start(const Config& config, std::shared_ptr<MapSource> maps) {
   std::unique_ptr<Server> server(new Server);
-  server->shared_ = std::make_unique<Shared>(config);
+  server->shared_ = std::make_unique<Shared>(config, std::move(maps));
   Shared& shared = *server->shared_;
   KG_TRY(shared.users, UserTable::make(config));
   KG_TRY(auto tls, load_tls(config.server));
   shared.set_tls(std::move(tls));
-  if (config.shards.empty()) {
-    return fail(sqlstate::kInvalidParameter, "no shard is configured",
-                "Add [[shard]] with name and dsn to the configuration.");
-  }
-  shared.home_name = config.shards.front().name;
-  KG_TRY(shared.home, executor::Dsn::parse(config.shards.front().dsn));
+  for (const ShardConfig& shard : config.shards) KG_CHECK(executor::Dsn::parse(shard.dsn));
   KG_TRY(io::HostPort at, io::parse_host_port(config.server.listen));
   if (!is_loopback(at.host)) {
     if (shared.users.open_to_all()) {
@@ -71,6 +71,18 @@ Result<std::unique_ptr<Server>> Server::start(const Config& config) {
   return server;
 }
 
+void Server::deliver(const shardmap::MapPtr& map) {
+  const std::lock_guard lock(delivering_);
+  if (shared_->workers.empty()) return;
+  const std::uint64_t epoch = map->epoch();
+  // The last of the threads that take it tells the source.
+  auto missing = std::make_shared<std::atomic<std::size_t>>(shared_->workers.size());
+  const std::function<void()> taken = [missing, epoch, maps = shared_->maps] {
+    if (missing->fetch_sub(1) == 1) maps->taken(epoch);
+  };
+  for (auto& worker : shared_->workers) worker->deliver(map, taken);
+}
+
 void Server::reload_tls() {
   auto tls = load_tls(shared_->config.server);
   if (!tls) {
@@ -90,6 +102,7 @@ void Server::shutdown(std::chrono::milliseconds patience) {
   }
   for (auto& worker : shared_->workers) worker->end_sessions();
   for (auto& worker : shared_->workers) worker->join();
+  const std::lock_guard lock(delivering_);
   shared_->workers.clear();
 }
 

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/config.h"
 #include "base/error.h"
+#include "frontend/map_source.h"
 
 namespace kintsugi::frontend {
 
@@ -15,7 +17,9 @@ struct Shared;
 
 class Server {
  public:
-  // Listens when it returns.
+  // Listens when it returns. A map without a shard is no reason not to start: clients come to make one.
+  static Result<std::unique_ptr<Server>> start(const Config& config, std::shared_ptr<MapSource> maps);
+  // With the map that config.shards are.
   static Result<std::unique_ptr<Server>> start(const Config& config);
   ~Server();
   Server(const Server&) = delete;
@@ -23,6 +27,10 @@ class Server {
 
   // "127.0.0.1:6432": with the real port when port 0 was asked for.
   [[nodiscard]] std::string address() const { return address_; }
+
+  // A newer map, for all threads; the source learns by taken() when the last has it. Any thread, one at a time,
+  // in rising epochs. Does nothing once the server has been shut down.
+  void deliver(const shardmap::MapPtr& map);
 
   // The certificate and key again, for connections from now on. The old ones stay when the new ones cannot be
   // used.
@@ -36,6 +44,7 @@ class Server {
   Server();
   std::unique_ptr<Shared> shared_;
   std::string address_;
+  std::mutex delivering_;  // held around each delivery, and when the workers go
   bool stopped_ = false;
 };
 

@@ -76,7 +76,14 @@ io::Task<bool> Session::enter() {
   key_ = worker_.add(this);
   logged_in_ = true;
 
-  auto login = shared.login_for(user_.user, user_.password, user_.keys);
+  const shardmap::MapPtr map = worker_.map();
+  const shardmap::Shard* home = map->home_shard();
+  if (home == nullptr) {
+    end_with(sqlstate::kCannotConnectNow, "there is no shard yet",
+             "Make one: kintsugi shard add NAME DSN.");
+    co_return false;
+  }
+  auto login = shared.login_for(*home, user_.user, user_.password, user_.keys);
   if (!login) {
     end_with(login.error().sqlstate, login.error().message, login.error().hint);
     co_return false;

@@ -59,15 +59,21 @@ io::Task<> restore(Worker* worker, executor::BackendLease lease, bool discard) {
 }  // namespace
 
 Result<std::shared_ptr<const executor::ShardLogin>> Shared::login_for(
-    const std::string& user, const std::string& password, const std::optional<wire::ScramKeys>& keys) {
-  // With a user in the DSN all clients share its connections.
-  const std::string key = home.user.empty() ? user : "";
+    const shardmap::Shard& shard, const std::string& user, const std::string& password,
+    const std::optional<wire::ScramKeys>& keys) {
   std::lock_guard lock(logins_mutex_);
-  auto& login = logins_[key];
+  ShardLogins& logins = logins_[shard.name];
+  if (logins.dsn_text != shard.dsn) {
+    KG_TRY(executor::Dsn dsn, executor::Dsn::parse(shard.dsn));
+    logins = {shard.dsn, std::move(dsn), {}};
+  }
+  // With a user in the DSN all clients share its connections.
+  const std::string key = logins.dsn.user.empty() ? user : "";
+  auto& login = logins.by_client[key];
   if (login == nullptr) {
-    auto made = executor::ShardLogin::make(home_name, home, user, password, keys);
+    auto made = executor::ShardLogin::make(shard.name, logins.dsn, user, password, keys);
     if (!made) {
-      logins_.erase(key);
+      logins.by_client.erase(key);
       return fail(std::move(made).error());
     }
     login = std::move(*made);
@@ -79,6 +85,7 @@ Worker::Worker(Shared& shared, int index, io::UniqueFd listener)
     : last_unnamed_version(static_cast<std::uint64_t>(index + 1) << 48),
       shared_(shared),
       index_(index),
+      map_(shared.maps->current()),
       listener_(std::move(listener)),
       pools_(loop_, shared.pools) {
   accept_again_.on_fire = [this] {
@@ -143,6 +150,13 @@ void Worker::remove(wire::BackendKey key) {
 void Worker::wake(wire::BackendKey session) {
   auto at = sessions_.find(session.pid);
   if (at != sessions_.end()) at->second->wake();
+}
+
+void Worker::deliver(shardmap::MapPtr map, std::function<void()> taken) {
+  loop_.post([this, map = std::move(map), taken = std::move(taken)]() mutable {
+    map_ = std::move(map);
+    taken();
+  });
 }
 
 void Worker::cancel(wire::BackendKey key, std::function<void()> on_done) {

@@ -15,6 +15,7 @@
 #include "base/config.h"
 #include "base/io/gate.h"
 #include "executor/pool.h"
+#include "frontend/map_source.h"
 #include "frontend/users.h"
 
 namespace kintsugi::frontend {
@@ -24,12 +25,11 @@ class Worker;
 
 // What all threads see. Immutable but for the atomics and the TLS context, which is exchanged under its lock.
 struct Shared {
-  explicit Shared(const Config& c) : config(c), pools(c.pool) {}
+  Shared(const Config& c, std::shared_ptr<MapSource> m) : config(c), maps(std::move(m)), pools(c.pool) {}
 
   Config config;
+  const std::shared_ptr<MapSource> maps;  // whose lease and store; the map itself is Worker::map()
   UserTable users;
-  std::string home_name;  // the shard that takes every statement
-  executor::Dsn home;
   executor::PoolDirectory pools;
   std::vector<std::unique_ptr<Worker>> workers;
   std::atomic<int> clients{0};      // logged in or logging in as a session
@@ -43,8 +43,10 @@ struct Shared {
     std::lock_guard lock(tls_mutex_);
     tls_ = std::move(context);
   }
-  // The pools' login for a client: the same object for the same client name.
-  Result<std::shared_ptr<const executor::ShardLogin>> login_for(const std::string& user,
+  // The pools' login at a shard for a client: the same object for the same client name, and for all clients
+  // when the shard's DSN names a user. A shard whose DSN has changed has another one.
+  Result<std::shared_ptr<const executor::ShardLogin>> login_for(const shardmap::Shard& shard,
+                                                                const std::string& user,
                                                                 const std::string& password,
                                                                 const std::optional<wire::ScramKeys>& keys);
 
@@ -52,7 +54,12 @@ struct Shared {
   std::mutex tls_mutex_;
   std::shared_ptr<const io::TlsContext> tls_;
   std::mutex logins_mutex_;
-  std::map<std::string, std::shared_ptr<const executor::ShardLogin>> logins_;
+  struct ShardLogins {
+    std::string dsn_text;
+    executor::Dsn dsn;
+    std::map<std::string, std::shared_ptr<const executor::ShardLogin>> by_client;
+  };
+  std::map<std::string, ShardLogins> logins_;  // by the shard's name
 };
 
 class Worker final : public io::EventTarget {
@@ -67,11 +74,15 @@ class Worker final : public io::EventTarget {
   // From any thread. Phase one: no new clients, idle sessions end. Phase two: all sessions end now.
   void begin_shutdown();
   void end_sessions();
+  // A newer map; `taken` is called on this thread once it runs on it.
+  void deliver(shardmap::MapPtr map, std::function<void()> taken);
   // A CancelRequest with this key has come to some thread; it belongs to a session here.
   // `on_done` is called on this thread when it has arrived at the shard, or has nobody to reach.
   void cancel(wire::BackendKey key, std::function<void()> on_done);
 
   [[nodiscard]] Shared& shared() { return shared_; }
+  // The map that statements are planned on now. Keep a MapPtr of your own for as long as one runs.
+  [[nodiscard]] const shardmap::MapPtr& map() const { return map_; }
   [[nodiscard]] io::Loop& loop() { return loop_; }
   [[nodiscard]] io::Gate& gate() { return gate_; }
   [[nodiscard]] executor::ThreadPools& pools() { return pools_; }
@@ -104,6 +115,7 @@ class Worker final : public io::EventTarget {
 
   Shared& shared_;
   int index_;
+  shardmap::MapPtr map_;
   io::Loop loop_;
   io::UniqueFd listener_;
   io::Watch listener_watch_;

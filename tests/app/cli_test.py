@@ -113,7 +113,7 @@ class Cli(unittest.TestCase):
 
     def test_serve_says_in_one_line_where_it_listens_and_ends_with_0(self):
         with self.serving("--config", self.file(self.SERVE)) as process:
-            self.assertRegex(process.first_line, r" info listening address=127\.0\.0\.1:\d+ database=app shards=1 version=\S+ "
+            self.assertRegex(process.first_line, r" info listening address=127\.0\.0\.1:\d+ database=app shards=1 epoch=1 version=\S+ "
                                                  rf"pid={process.pid}\n$")
             port = int(re.search(r":(\d+) database", process.first_line).group(1))
             socket.create_connection(("127.0.0.1", port)).close()
@@ -123,6 +123,15 @@ class Cli(unittest.TestCase):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(20), 0)
             self.assertNotIn("geheim", process.stderr.read())
+
+    def test_serve_without_shards_starts_with_an_empty_map_in_its_store(self):
+        data = str(pathlib.Path(self.file("")).parent)
+        with self.serving("--data", data, "--listen", "127.0.0.1:0") as process:
+            self.assertRegex(process.first_line, r"listening address=\S+ database=app shards=0 epoch=0 ")
+            self.assertTrue((pathlib.Path(data) / "map.db").exists())
+            self.assertTrue((pathlib.Path(data) / "replica.db").exists())
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(20), 0)
 
     def test_serve_takes_the_file_under_data_the_environment_and_flags_above_both(self):
         data = str(pathlib.Path(self.file(self.SERVE)).parent)

@@ -29,6 +29,8 @@ struct NameContext {
   std::vector<std::string> search_path;  // schemas in order, "$user" resolved; pg_catalog goes without saying
   std::string user;
   std::string shard_new_tables;  // SET kintsugi.shard_new_tables as it stands
+  // The session's temporary tables: they hide others of their name, and live on the home shard's connection.
+  std::vector<std::string> temporary_tables;
 };
 
 // A value as it came with Bind.

@@ -32,10 +32,11 @@ struct ShardTask {
 
 // Tier 1: one shard does all of it, and its bytes are the answer.
 struct Route {
-  ShardId shard = 0;     // 0: any shard gives this answer, as SELECT 1 does
-  std::string text;      // with an ownership predicate put in, say
-  bool writes = true;    // false: reads only, and takes no lock that outlives it
-  std::string shardlet;  // the one that is touched, when it is one
+  ShardId shard = 0;   // 0: any shard gives this answer, as SELECT 1 does
+  std::string text;    // with an ownership predicate put in, say
+  bool writes = true;  // false: reads only, and takes no lock that outlives it
+  // The one that is touched, when it is one. Good as long as the ShardMap: a point route allocates nothing.
+  std::string_view shardlet;
   friend bool operator==(const Route&, const Route&) = default;
 };
 

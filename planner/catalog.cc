@@ -1,0 +1,197 @@
+#include "planner/catalog.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "parser/parser.h"
+
+namespace kintsugi::planner {
+namespace {
+
+// "schema.name" without an allocation: lookups are made with it.
+class Key {
+ public:
+  Key(std::string_view schema, std::string_view name) {
+    thread_local std::string buffer;
+    buffer.assign(schema).append(1, '.').append(name);
+    view_ = buffer;
+  }
+  operator std::string_view() const { return view_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::string_view view_;
+};
+
+template <class Map>
+auto* look(const Map& map, std::string_view key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+// pg_catalog comes first unless the path says where it is; `found` is asked for each schema in turn.
+template <class Ask>
+auto along(std::span<const std::string> path, Ask ask) -> decltype(ask(std::string_view{})) {
+  if (std::find(path.begin(), path.end(), "pg_catalog") == path.end())
+    if (auto* found = ask("pg_catalog")) return found;
+  for (const std::string& schema : path)
+    if (auto* found = ask(schema)) return found;
+  return nullptr;
+}
+
+// One fact after the other, each ended so that no two sequences read the same.
+class Fingerprint {
+ public:
+  void add(std::string_view text) {
+    add(text.size());
+    facts_ += text;
+  }
+  void add(std::uint64_t number) { facts_.append(reinterpret_cast<const char*>(&number), sizeof number); }
+  [[nodiscard]] std::uint64_t value() const { return XXH3_64bits(facts_.data(), facts_.size()); }
+
+ private:
+  std::string facts_;
+};
+
+void add(Fingerprint& print, const Relation& relation) {
+  print.add(relation.schema);
+  print.add(relation.name);
+  print.add(static_cast<std::uint64_t>(relation.kind));
+  for (const Column& column : relation.columns) {
+    print.add(column.name);
+    print.add(column.type_name);
+    print.add(column.collation);
+    print.add(column.default_expression);
+    print.add(static_cast<std::uint64_t>(column.not_null) * 2 + static_cast<std::uint64_t>(column.generated));
+    print.add(static_cast<std::uint64_t>(column.identity));
+  }
+  for (const std::string& column : relation.primary_key) print.add(column);
+  for (const auto& unique : relation.unique_keys) {
+    print.add(unique.size());
+    for (const std::string& column : unique) print.add(column);
+  }
+  print.add(relation.definition);
+  for (const std::string& parent : relation.parents) print.add(parent);
+  print.add(relation.owned_by);
+}
+
+}  // namespace
+
+const Column* Relation::column(std::string_view wanted) const {
+  for (const Column& each : columns)
+    if (each.name == wanted) return &each;
+  return nullptr;
+}
+
+CatalogPtr Catalog::empty() {
+  return CatalogBuilder().finish();
+}
+
+const Relation* Catalog::relation(std::string_view schema, std::string_view name) const {
+  return look(relations_, Key(schema, name));
+}
+const Relation* Catalog::relation_displayed(std::string_view display) const {
+  return look(relations_, display);
+}
+const Relation* Catalog::find_relation(std::span<const std::string> path, std::string_view name) const {
+  return along(path, [&](std::string_view schema) { return relation(schema, name); });
+}
+
+const Function* Catalog::function(std::string_view schema, std::string_view name) const {
+  return look(functions_, Key(schema, name));
+}
+const Function* Catalog::find_function(std::span<const std::string> path, std::string_view name) const {
+  return along(path, [&](std::string_view schema) { return function(schema, name); });
+}
+
+const Type* Catalog::type(std::uint32_t oid) const {
+  const auto found = types_by_oid_.find(oid);
+  return found == types_by_oid_.end() ? nullptr : found->second;
+}
+const Type* Catalog::type(std::string_view schema, std::string_view name) const {
+  return look(types_, Key(schema, name));
+}
+const Type* Catalog::find_type(std::span<const std::string> path, std::string_view name) const {
+  return along(path, [&](std::string_view schema) { return type(schema, name); });
+}
+
+bool Catalog::has_schema(std::string_view name) const {
+  return std::find(schemas_.begin(), schemas_.end(), name) != schemas_.end();
+}
+
+std::vector<const Relation*> Catalog::relations() const {
+  std::vector<const Relation*> all;
+  all.reserve(relations_.size());
+  for (const auto& [key, relation] : relations_) all.push_back(&relation);
+  std::sort(all.begin(), all.end(), [](const Relation* a, const Relation* b) {
+    return std::tie(a->schema, a->name) < std::tie(b->schema, b->name);
+  });
+  return all;
+}
+
+CatalogBuilder::CatalogBuilder() : catalog_(new Catalog()) {}
+CatalogBuilder::~CatalogBuilder() = default;
+
+void CatalogBuilder::add_schema(std::string name) {
+  catalog_->schemas_.push_back(std::move(name));
+}
+
+void CatalogBuilder::add_relation(Relation relation) {
+  std::string key = relation.display();
+  catalog_->relations_.insert_or_assign(std::move(key), std::move(relation));
+}
+
+void CatalogBuilder::add_function(Function function) {
+  std::string key = function.schema + "." + function.name;
+  const auto [at, added] = catalog_->functions_.try_emplace(std::move(key), function);
+  if (added) return;
+  Function& known = at->second;
+  for (const char kind : function.kinds)
+    if (known.kinds.find(kind) == std::string::npos) known.kinds += kind;
+  known.volatility = std::max(known.volatility, function.volatility);  // 'i' < 's' < 'v'
+  known.returns_set |= function.returns_set;
+  known.reads_tables |= function.reads_tables;
+  if (known.returns != function.returns) known.returns = 0;
+}
+
+void CatalogBuilder::add_type(Type type) {
+  std::string key = type.schema + "." + type.name;
+  catalog_->types_.insert_or_assign(std::move(key), std::move(type));
+}
+
+CatalogPtr CatalogBuilder::finish() {
+  for (const auto& [key, type] : catalog_->types_) catalog_->types_by_oid_.emplace(type.oid, &type);
+  std::sort(catalog_->schemas_.begin(), catalog_->schemas_.end());
+  std::unique_ptr<parser::Parser> parser;
+  for (auto& [key, relation] : catalog_->relations_) {
+    for (const std::string& parent : relation.parents)
+      if (const auto found = catalog_->relations_.find(parent); found != catalog_->relations_.end())
+        found->second.children.push_back(key);
+    if (relation.kind != RelationKind::kView || relation.definition.empty() || relation.is_system()) continue;
+    if (!parser) parser = std::make_unique<parser::Parser>();
+    if (auto parsed = parser->parse(relation.definition)) relation.query = std::move(*parsed);
+  }
+  Fingerprint print;
+  for (const std::string& schema : catalog_->schemas_) print.add(schema);
+  for (const Relation* relation : catalog_->relations()) {
+    add(print, *relation);
+  }
+  std::vector<const Function*> functions;
+  for (const auto& [key, function] : catalog_->functions_) functions.push_back(&function);
+  std::sort(functions.begin(), functions.end(), [](const Function* a, const Function* b) {
+    return std::tie(a->schema, a->name) < std::tie(b->schema, b->name);
+  });
+  for (const Function* function : functions) {
+    print.add(function->schema);
+    print.add(function->name);
+    print.add(static_cast<std::uint64_t>(function->volatility) * 4 +
+              static_cast<std::uint64_t>(function->returns_set) * 2 +
+              static_cast<std::uint64_t>(function->reads_tables));
+  }
+  for (auto& [key, relation] : catalog_->relations_)
+    std::sort(relation.children.begin(), relation.children.end());
+  catalog_->fingerprint_ = print.value();
+  return std::move(catalog_);
+}
+
+}  // namespace kintsugi::planner

@@ -14,6 +14,13 @@ function(kintsugi_room room)
   target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
 endfunction()
 
+# How much longer a test may take in this build: the one factor for ctest's time-outs, and tests/patience.h has the same
+# for deadlines inside tests.
+set(KINTSUGI_TEST_PATIENCE 1)
+if(KINTSUGI_SANITIZE)
+  set(KINTSUGI_TEST_PATIENCE 4)
+endif()
+
 # What the ThreadSanitizer stage has to build.
 if(KINTSUGI_TESTS AND NOT TARGET threaded_tests)
   add_custom_target(threaded_tests)
@@ -31,6 +38,7 @@ function(kintsugi_tests room)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  math(EXPR timeout "${ARG_TIMEOUT} * ${KINTSUGI_TEST_PATIENCE}")
   string(REPLACE "/" "_" name "${room}")
   foreach(kind test pgtest)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_${kind}.cc)
@@ -48,7 +56,11 @@ function(kintsugi_tests room)
     target_precompile_headers(${program} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h <gtest/gtest.h>)
     set(labels ${name} ${kind} ${ARG_LABELS})
     gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL} LABELS "${labels}")
+                         PROPERTIES TIMEOUT ${timeout} RUN_SERIAL ${ARG_SERIAL})
+    # gtest_discover_tests takes a list of labels apart, so they are given when ctest reads what was discovered.
+    set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${program}_labels.cmake)
+    file(WRITE ${labels_file} "set_tests_properties(\${${program}_TESTS} PROPERTIES LABELS \"${labels}\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
     if("threaded" IN_LIST labels)
       add_dependencies(threaded_tests ${program})
     endif()

@@ -14,6 +14,24 @@ Error to_error(const wire::ErrorReport& report) {
 
 }  // namespace
 
+io::IoResult Backend::read_more_to_carry(std::size_t most) {
+  const std::size_t begun = carry.size();
+  if (carry.capacity() - begun < most) carry.reserve(std::max(2 * begun, begun + most));
+  carry.resize(begun + most);
+  const io::IoResult got = stream.read(carry.data() + begun, most);
+  carry.resize(begun + (got.kind == io::IoResult::kOk ? got.bytes : 0));
+  return got;
+}
+
+bool Backend::carries_a_whole_message() const {
+  auto next = wire::peek_frame(carry, UINT32_MAX);
+  return !next || next->has_value();
+}
+
+std::string Backend::take_carry() {
+  return std::exchange(carry, {});
+}
+
 void Backend::note_parameter(std::string_view name, std::string_view value) {
   const std::string* known = reported->find(name);
   if (known == nullptr || *known != value) reported = reported->with(name, value);

@@ -44,6 +44,11 @@ struct Backend {
   std::uint64_t leases = 0;
   Deadline::Clock::time_point idle_since;
 
+  // A message that is longer than a chunk and has to be seen whole comes to its end in `carry`.
+  io::IoResult read_more_to_carry(std::size_t most);
+  [[nodiscard]] bool carries_a_whole_message() const;
+  std::string take_carry();
+
   // A ParameterStatus has come.
   void note_parameter(std::string_view name, std::string_view value);
 };

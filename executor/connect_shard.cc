@@ -15,7 +15,10 @@ class Login {
   Login(const ShardLogin& login, Backend& backend, io::Waiter* waiter, Deadline deadline)
       : login_(login), backend_(backend), waiter_(waiter), deadline_(deadline) {}
 
-  io::Task<Status> run(SettingsRef startup);
+  io::Task<Status> run(SettingsRef startup, bool with_tls);
+  // It failed in a way that may be another with TLS, or without: the handshake, or the server refused the
+  // login.
+  [[nodiscard]] bool other_way_may_work() const { return refused_; }
 
  private:
   io::Task<Status> start_tls();
@@ -32,6 +35,9 @@ class Login {
   io::Waiter* waiter_;
   Deadline deadline_;
   std::size_t used_ = 0;  // of the backend's carry: the frame given out last
+  bool with_tls_ = false;
+  bool logged_in_ = false;
+  bool refused_ = false;
 };
 
 io::Task<Status> Login::start_tls() {
@@ -52,9 +58,11 @@ io::Task<Status> Login::start_tls() {
     }
     co_return Status{};
   }
-  auto handshake = backend_.stream.connect_tls(login_.tls, backend_.peer.host,
+  auto handshake = backend_.stream.connect_tls(login_.tls, login_.dsn.name_of(backend_.peer),
                                                login_.dsn.ssl_mode == SslMode::kVerifyFull, waiter_, deadline_);
-  co_return co_await std::move(handshake);
+  Status done = co_await std::move(handshake);
+  refused_ = !done;
+  co_return done;
 }
 
 io::Task<Result<wire::Frame>> Login::next() {
@@ -66,6 +74,7 @@ io::Task<Result<wire::Frame>> Login::next() {
       used_ = frame->size();
       if (frame->type == wire::server::kError) {
         KG_CO_TRY(auto report, wire::read_error(frame->body));
+        refused_ = !logged_in_ && backend_.stream.encrypted() == with_tls_;
         co_return fail(Error{.sqlstate = report.sqlstate, .message = report.message, .detail = report.detail});
       }
       co_return *frame;
@@ -176,9 +185,9 @@ io::Task<Status> Login::authenticate(wire::Authentication request) {
   co_return Status{};
 }
 
-io::Task<Status> Login::run(SettingsRef startup) {
-  const bool unix_socket = backend_.peer.host.starts_with('/');
-  if (login_.tls != nullptr && !unix_socket && login_.dsn.ssl_mode != SslMode::kAllow) {
+io::Task<Status> Login::run(SettingsRef startup, bool with_tls) {
+  with_tls_ = with_tls;
+  if (with_tls) {
     auto tls = start_tls();
     KG_CO_CHECK(co_await std::move(tls));
   }
@@ -201,6 +210,7 @@ io::Task<Status> Login::run(SettingsRef startup) {
   KG_CO_TRY(auto request, co_await std::move(asking));
   auto authenticating = authenticate(request);
   KG_CO_CHECK(co_await std::move(authenticating));
+  logged_in_ = true;
 
   std::vector<Settings::Entry> reported;
   for (;;) {
@@ -263,23 +273,62 @@ Result<std::shared_ptr<const ShardLogin>> ShardLogin::make(std::string shard, co
   return std::shared_ptr<const ShardLogin>(made);
 }
 
+namespace {
+
+struct Attempt {
+  std::unique_ptr<Backend> backend;  // null: it failed
+  Error error;
+  bool other_way_may_work = false;
+};
+
+io::Task<Attempt> attempt(const ShardLogin* login, io::HostPort peer, SettingsRef startup, bool with_tls,
+                          io::Waiter* waiter, Deadline deadline) {
+  auto backend = std::make_unique<Backend>();
+  backend->shard = login->shard;
+  backend->peer = peer;
+  auto connecting = io::connect(&backend->stream, peer, waiter, deadline);
+  if (Status connected = co_await std::move(connecting); !connected) {
+    co_return Attempt{nullptr, std::move(connected).error(), false};
+  }
+  Login conversation(*login, *backend, waiter, deadline);
+  auto logging_in = conversation.run(std::move(startup), with_tls);
+  Status status = co_await std::move(logging_in);
+  if (status) co_return Attempt{std::move(backend), {}, false};
+  co_return Attempt{nullptr, std::move(status).error(), conversation.other_way_may_work()};
+}
+
+// libpq's rule: sslmode allow begins without TLS, prefer with it, and each tries the other way when the server
+// refuses. A server that has no connection free, or is starting up, says the same either way.
+io::Task<Attempt> attempt_as_sslmode_says(const ShardLogin* login, io::HostPort peer, SettingsRef startup,
+                                          io::Waiter* waiter, Deadline deadline) {
+  const SslMode mode = login->dsn.ssl_mode;
+  const bool tls_possible = login->tls != nullptr && !peer.host.starts_with('/');
+  const bool tls_first = tls_possible && mode != SslMode::kAllow;
+  auto trying = attempt(login, peer, startup, tls_first, waiter, deadline);
+  Attempt first = co_await std::move(trying);
+  if (!tls_possible || (mode != SslMode::kAllow && mode != SslMode::kPrefer) || !first.other_way_may_work ||
+      first.error.sqlstate == sqlstate::kCannotConnectNow ||
+      first.error.sqlstate == sqlstate::kTooManyConnections || deadline.passed()) {
+    co_return first;
+  }
+  auto trying_again = attempt(login, peer, std::move(startup), !tls_first, waiter, deadline);
+  Attempt second = co_await std::move(trying_again);
+  // Of two refusals the one that speaks of the password says more than "no pg_hba.conf entry".
+  if (second.backend == nullptr && first.error.sqlstate != sqlstate::kInvalidAuthorization) co_return first;
+  co_return second;
+}
+
+}  // namespace
+
 io::Task<Result<std::unique_ptr<Backend>>> connect_shard(std::shared_ptr<const ShardLogin> login,
                                                          SettingsRef startup, io::Waiter* waiter,
                                                          Deadline deadline) {
   Error last;
   for (const io::HostPort& peer : login->dsn.hosts) {
-    auto backend = std::make_unique<Backend>();
-    backend->shard = login->shard;
-    backend->peer = peer;
-    auto connecting = io::connect(&backend->stream, peer, waiter, deadline);
-    Status status = co_await std::move(connecting);
-    if (status) {
-      Login conversation(*login, *backend, waiter, deadline);
-      auto logging_in = conversation.run(startup);
-      status = co_await std::move(logging_in);
-    }
-    if (status) co_return backend;
-    last = unreachable(*login, peer, std::move(status).error());
+    auto trying = attempt_as_sslmode_says(login.get(), peer, startup, waiter, deadline);
+    Attempt made = co_await std::move(trying);
+    if (made.backend != nullptr) co_return std::move(made.backend);
+    last = unreachable(*login, peer, std::move(made.error));
     if (deadline.passed()) break;
   }
   co_return fail(std::move(last));
@@ -299,8 +348,8 @@ io::Task<Status> cancel_on_shard(std::shared_ptr<const ShardLogin> login, io::Ho
     auto reading = stream.read_some(&answer, waiter, deadline);
     KG_CO_CHECK(co_await std::move(reading));
     if (answer != "S") co_return fail(sqlstate::kConnectionFailure, "the server does not offer TLS");
-    auto handshake = stream.connect_tls(login->tls, peer.host, login->dsn.ssl_mode == SslMode::kVerifyFull,
-                                        waiter, deadline);
+    auto handshake = stream.connect_tls(login->tls, login->dsn.name_of(peer),
+                                        login->dsn.ssl_mode == SslMode::kVerifyFull, waiter, deadline);
     KG_CO_CHECK(co_await std::move(handshake));
   }
   std::string message;

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <memory>
 
+#include "base/invariant.h"
+
 namespace kintsugi::executor {
 namespace {
 
@@ -53,10 +55,17 @@ struct Hosts {
   std::string host, hostaddr, port;
 };
 
-Result<std::vector<io::HostPort>> combine(const Hosts& given) {
+Status combine(Dsn& dsn, const Hosts& given) {
   // hostaddr says where to connect without a look-up; host then only names the server for TLS. With one of them
   // given that one serves for both.
   const std::vector<std::string> names = split_list(given.host.empty() ? given.hostaddr : given.host);
+  const std::vector<std::string> addresses = split_list(given.hostaddr.empty() ? given.host : given.hostaddr);
+  if (addresses.size() != names.size()) {
+    return fail(sqlstate::kInvalidParameter,
+                "the DSN names " + std::to_string(names.size()) + " hosts but " +
+                    std::to_string(addresses.size()) + " host addresses",
+                "Give one hostaddr a host, or leave one of the two out.");
+  }
   const std::vector<std::string> ports = split_list(given.port);
   if (ports.size() != 1 && ports.size() != names.size()) {
     return fail(sqlstate::kInvalidParameter,
@@ -64,19 +73,20 @@ Result<std::vector<io::HostPort>> combine(const Hosts& given) {
                     " ports",
                 "Give one port for all hosts, or one a host.");
   }
-  std::vector<io::HostPort> hosts;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& port = ports.size() == 1 ? ports.front() : ports[i];
-    io::HostPort at{names[i].empty() ? "localhost" : names[i], 5432};
+    const std::string& address = addresses[i].empty() ? names[i] : addresses[i];
+    io::HostPort at{address.empty() ? "localhost" : address, 5432};
     if (!port.empty()) {
       auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), at.port);
       if (error != std::errc() || end != port.data() + port.size() || at.port < 1 || at.port > 65535) {
         return fail(sqlstate::kInvalidParameter, "port \"" + port + "\" is not a number from 1 to 65535");
       }
     }
-    hosts.push_back(std::move(at));
+    dsn.names.push_back(names[i].empty() ? at.host : names[i]);
+    dsn.hosts.push_back(std::move(at));
   }
-  return hosts;
+  return {};
 }
 
 Status take(Dsn& dsn, Hosts& hosts, std::string_view keyword, std::string value) {
@@ -140,7 +150,7 @@ Result<Dsn> Dsn::parse(std::string_view text) {
     if (option->val == nullptr || option->val[0] == '\0') continue;
     KG_CHECK(take(dsn, hosts, option->keyword, option->val));
   }
-  KG_TRY(dsn.hosts, combine(hosts));
+  KG_CHECK(combine(dsn, hosts));
   if (dsn.dbname.empty()) {
     return fail(sqlstate::kInvalidParameter, "the DSN names no database", "Add dbname=...");
   }
@@ -153,6 +163,12 @@ Result<Dsn> Dsn::parse(std::string_view text) {
     }
   }
   return dsn;
+}
+
+const std::string& Dsn::name_of(const io::HostPort& host) const {
+  const auto at = std::find(hosts.begin(), hosts.end(), host);
+  INVARIANT(at != hosts.end(), "a shard is reached at one of its DSN's hosts");
+  return names[static_cast<std::size_t>(at - hosts.begin())];
 }
 
 std::string Dsn::to_string() const {

@@ -13,7 +13,8 @@ namespace kintsugi::executor {
 enum class SslMode { kDisable, kAllow, kPrefer, kRequire, kVerifyCa, kVerifyFull };
 
 struct Dsn {
-  std::vector<io::HostPort> hosts;  // tried in order
+  std::vector<io::HostPort> hosts;  // where to connect, tried in order
+  std::vector<std::string> names;   // and as whom the certificate has to name each of them
   std::string dbname;
   std::string user;      // empty: the client's own
   std::string password;  // empty: the client's own
@@ -23,8 +24,11 @@ struct Dsn {
   bool require_channel_binding = false;
   bool require_read_write = false;  // target_session_attrs read-write or primary
 
-  // An unknown or unsupported keyword is an error that names it and never shows the value.
+  // A keyword that is not supported is an error that names it; no error shows a value, or a piece of the text
+  // that may be one.
   static Result<Dsn> parse(std::string_view text);
+  // The name of one of `hosts`.
+  [[nodiscard]] const std::string& name_of(const io::HostPort& host) const;
   // For messages: host, port and database; never user options or a password.
   [[nodiscard]] std::string to_string() const;
 };

@@ -32,7 +32,7 @@ void Outbox::clear() {
 void Outbox::done() {
   sent_ = 0;
   if (kept_.capacity() > kKeptCapacity) {
-    kept_ = std::string();
+    std::string().swap(kept_);  // an assignment would keep the buffer
   } else {
     kept_.clear();
   }

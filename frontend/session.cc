@@ -296,7 +296,7 @@ bool Session::serve_client() {
     const std::size_t used = feed(in_);
     flush_backend();
     in_.erase(0, used);
-    if (in_.empty() && in_.capacity() > 1024) in_ = std::string();
+    if (in_.empty() && in_.capacity() > 1024) std::string().swap(in_);  // an assignment keeps the buffer
   }
   return true;
 }
@@ -384,28 +384,31 @@ bool Session::serve_backend() {
        i < kChunksInARow && lease_ && relay_.attached() && to_client_.empty() && lease_->stream.readable();
        ++i) {
     std::string& carry = lease_->carry;
-    std::string large;  // a message that does not fit into the scratch buffer
-    char* into = worker_.scratch();
-    std::size_t room = Worker::kScratchBytes;
     const std::size_t begun = carry.size();
+    std::string
+        large;  // a message that does not fit into the scratch buffer: it grows where it is until it is whole
+    std::string_view chunk;
+    io::IoResult got;
     if (begun < Worker::kScratchBytes / 2) {
-      std::copy(carry.begin(), carry.end(), into);
+      std::copy(carry.begin(), carry.end(), worker_.scratch());
+      got = lease_->stream.read(worker_.scratch() + begun, Worker::kScratchBytes - begun);
+      chunk = {worker_.scratch(), begun + got.bytes};
+      if (got.kind == io::IoResult::kOk) carry.clear();
     } else {
-      large = std::move(carry);
-      large.resize(begun * 2);
-      into = large.data();
-      room = large.size();
+      got = lease_->read_more_to_carry(Worker::kScratchBytes);
+      if (got.kind == io::IoResult::kOk) {
+        moved = true;
+        if (!lease_->carries_a_whole_message()) continue;
+        chunk = large = lease_->take_carry();
+      }
     }
-    carry.clear();
-    const io::IoResult got = lease_->stream.read(into + begun, room - begun);
+    if (got.kind == io::IoResult::kWouldBlock) break;
     if (got.kind != io::IoResult::kOk) {
-      carry.assign(into, begun);
-      if (got.kind == io::IoResult::kWouldBlock) break;
       backend_lost("the server closed the connection");
       return true;
     }
     moved = true;
-    const Status relayed = relay_.on_chunk({into, begun + got.bytes}, to_client_);
+    const Status relayed = relay_.on_chunk(chunk, to_client_);
     note_events();
     flush_client();
     if (!relayed) {

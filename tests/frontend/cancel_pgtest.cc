@@ -23,8 +23,8 @@ TEST(Cancel, StopsTheStatement) {
   Front front([](Config& config) { config.server.threads = 2; });
   for (int i = 0; i < 6; ++i) {
     RawClient client(front.port());
-    client.send(Batch().query("SELECT pg_sleep(20)"));
-    std::this_thread::sleep_for(50ms);
+    client.send(Batch().query("SELECT pg_sleep(120)"));
+    wait_until_runs("pg_sleep(120)");
     client.cancel();
     EXPECT_EQ(client.until_ready(), "T E(57014) Z(I)");
     EXPECT_EQ(client.query("SELECT 1"), "T D(1) C(SELECT 1) Z(I)");
@@ -44,8 +44,8 @@ TEST(Cancel, ThatComesLateDoesNotHitTheNextStatement) {
   Front front([](Config& config) { config.pool.size = 1; });
   RawClient client(front.port());
   EXPECT_EQ(client.query("SELECT 1"), "T D(1) C(SELECT 1) Z(I)");
-  client.send(Batch().query("SELECT pg_sleep(0.3)"));
-  std::this_thread::sleep_for(50ms);
+  client.send(Batch().query("SELECT pg_sleep(0.7)"));
+  wait_until_runs("pg_sleep(0.7)");
   StoppedPostmaster stopped;
   std::thread canceller([&] { client.cancel(); });
   EXPECT_EQ(client.until_ready(), "T D() C(SELECT 1) Z(I)");
@@ -60,8 +60,8 @@ TEST(Cancel, ThatComesLateDoesNotHitAnotherClient) {
   Front front([](Config& config) { config.pool.size = 1; });
   RawClient client(front.port());
   RawClient other(front.port());
-  client.send(Batch().query("SELECT pg_sleep(0.3)"));
-  std::this_thread::sleep_for(50ms);
+  client.send(Batch().query("SELECT pg_sleep(0.7)"));
+  wait_until_runs("pg_sleep(0.7)");
   StoppedPostmaster stopped;
   std::thread canceller([&] { client.cancel(); });
   EXPECT_EQ(client.until_ready(), "T D() C(SELECT 1) Z(I)");
@@ -77,8 +77,8 @@ TEST(Cancel, ThatWasGivenUpDoesNotHitAnotherClient) {
   Front front([](Config& config) { config.pool.size = 1; });
   RawClient client(front.port());
   RawClient other(front.port());
-  client.send(Batch().query("SELECT pg_sleep(0.3)"));
-  std::this_thread::sleep_for(50ms);
+  client.send(Batch().query("SELECT pg_sleep(0.7)"));
+  wait_until_runs("pg_sleep(0.7)");
   StoppedPostmaster stopped;
   std::thread canceller([&] { client.cancel(); });
   EXPECT_EQ(client.until_ready(), "T D() C(SELECT 1) Z(I)");

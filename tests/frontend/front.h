@@ -13,11 +13,14 @@
 
 #include "base/config.h"
 #include "frontend/server.h"
+#include "tests/patience.h"
 #include "tests/pg/cluster.h"
 #include "wire/client_messages.h"
 #include "wire/server_messages.h"
 
 namespace kintsugi::fronttest {
+
+inline constexpr int kAnswer_ms = 20000 * kPatience;
 
 struct Message {
   char type = 0;
@@ -57,11 +60,11 @@ class RawClient {
   void send(std::string_view bytes);
   void send(const Batch& batch) { send(batch.bytes); }
   // Nothing at the end of the connection.
-  std::optional<Message> next(int timeout_ms = 4000);
+  std::optional<Message> next(int timeout_ms = kAnswer_ms);
   // Up to and with the n-th ReadyForQuery, or the end of the connection (then the trace ends in "EOF").
-  std::string until_ready(int n = 1, int timeout_ms = 4000);
+  std::string until_ready(int n = 1, int timeout_ms = kAnswer_ms);
   // Up to and with the first message of this type.
-  std::string until(char type, int timeout_ms = 4000);
+  std::string until(char type, int timeout_ms = kAnswer_ms);
   // What comes within this time.
   std::string within(int milliseconds);
   std::string query(std::string_view sql);  // and its trace
@@ -93,6 +96,9 @@ class Front {
   std::unique_ptr<frontend::Server> server_;
   int port_ = 0;
 };
+
+// Returns when PostgreSQL runs a statement of the database "app" that contains this text; throws when none comes.
+void wait_until_runs(const std::string& text);
 
 // SQL straight at PostgreSQL, through psql.
 std::string direct(const std::string& sql);

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
+#include <thread>
 
 namespace kintsugi::fronttest {
 namespace {
@@ -247,6 +248,18 @@ pgtest::Cluster& cluster() {
     return made;
   }();
   return *instance;
+}
+
+void wait_until_runs(const std::string& text) {
+  RawClient watcher(cluster().port());
+  // In two parts, so that this statement does not contain it.
+  const std::string sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%" +
+                          text.substr(0, text.size() / 2) + "' || '" + text.substr(text.size() / 2) + "%'";
+  const auto end = Clock::now() + std::chrono::milliseconds(kAnswer_ms);
+  while (watcher.value(sql) == "0") {
+    if (Clock::now() > end) throw std::runtime_error("never ran: " + text);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 std::string direct(const std::string& sql) {

@@ -20,7 +20,7 @@ class Lost : public ::testing::Test {
 
   static void kill_backends() {
     direct(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'app' AND pid <> "
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'app' AND pid <> "
         "pg_backend_pid()");
   }
   static bool eventually(const std::string& sql, const std::string& wanted) {
@@ -50,8 +50,8 @@ TEST_F(Lost, InATransactionTheClientIsToldAndSentAway) {
 
 TEST_F(Lost, DuringAStatementOfItsOwn) {
   RawClient client(front_.port());
-  client.send(Batch().query("SELECT pg_sleep(20)"));
-  std::this_thread::sleep_for(100ms);
+  client.send(Batch().query("SELECT pg_sleep(120)"));
+  wait_until_runs("pg_sleep(120)");
   kill_backends();
   EXPECT_EQ(client.until_ready(), "T E(57P01) Z(I)");
   EXPECT_EQ(client.query("SELECT 2"), "T D(2) C(SELECT 1) Z(I)");
@@ -159,7 +159,7 @@ TEST_F(Lost, AClientThatDisappearsAtAnyPointGivesItsConnectionBack) {
     }
     RawClient next(front_.port());
     next.send(Batch().query("SELECT 'well'"));
-    EXPECT_EQ(next.until_ready(1, 8000), "T D(well) C(SELECT 1) Z(I)") << "after point " << i;
+    EXPECT_EQ(next.until_ready(), "T D(well) C(SELECT 1) Z(I)") << "after point " << i;
   }
   // Half a message, and half a row taken.
   {
@@ -231,14 +231,14 @@ TEST(Shutdown, LetsATransactionEndAndThenCutsTheRest) {
   RawClient busy(front->port());
   RawClient stuck(front->port());
   EXPECT_EQ(busy.query("BEGIN"), "C(BEGIN) Z(T)");
-  stuck.send(Batch().query("SELECT pg_sleep(60)"));
-  std::this_thread::sleep_for(100ms);
+  stuck.send(Batch().query("SELECT pg_sleep(600)"));
+  wait_until_runs("pg_sleep(600)");
   std::thread stopper([&] { front->server().shutdown(1s); });
   std::this_thread::sleep_for(200ms);
   EXPECT_EQ(busy.query("SELECT 1"), "T D(1) C(SELECT 1) Z(T)");
   EXPECT_EQ(busy.query("COMMIT"), "C(COMMIT) Z(I)");
   EXPECT_EQ(busy.until_ready(), "E(57P01) EOF");
-  EXPECT_EQ(stuck.until_ready(1, 8000), "E(57P01) EOF");
+  EXPECT_EQ(stuck.until_ready(), "E(57P01) EOF");
   stopper.join();
 }
 

@@ -171,5 +171,19 @@ TEST_F(Pipeline, ACopyThatFailsAtOnceLeavesNothingBehind) {
   EXPECT_EQ(other.query("SELECT 'well'"), "T D(well) C(SELECT 1) Z(I)");
 }
 
+// Such a message has to be seen whole before it can go on. It grows where it is, and is not copied again and again.
+TEST(LongMessages, ANoticeOf100MegabytesPasses) {
+  Front front;
+  RawClient client(front.port());
+  client.send(Batch().query("DO $$ BEGIN RAISE NOTICE '%', repeat('n', 100000000); END $$"));
+  auto notice = client.next();
+  ASSERT_TRUE(notice.has_value());
+  EXPECT_EQ(notice->type, 'N');
+  const std::size_t begin = notice->body.find("nnn");
+  EXPECT_EQ(std::string_view(notice->body).substr(begin, 100000000).find_first_not_of('n'), std::string::npos);
+  EXPECT_EQ(client.until_ready(), "C(DO) Z(I)");
+  EXPECT_EQ(client.query("SELECT 1"), "T D(1) C(SELECT 1) Z(I)");
+}
+
 }  // namespace
 }  // namespace kintsugi::fronttest

@@ -1,0 +1,122 @@
+// One statement running on several connections at once, its rows merged into one answer that the caller pulls.
+//
+// The statement goes to all branches before any answer is awaited, always by the extended protocol: a simple
+// query is one without parameters whose results are text. Rows are read under back-pressure: a branch is read
+// no further ahead than kBranchBudget, and nothing is merged while the client's outbox is full.
+//
+// Whatever the step says, no backend is left in between: after kComplete and kFailed each one has answered its
+// Sync (its `status` is true) or is marked `broken`. After kSuspended each has answered all that was sent, its
+// portal is open, and it may be used for other statements of the same transaction until the next advance().
+//
+// Belongs to one coroutine and its thread. The caller keeps backends, outbox, stream and waiter alive as long
+// as the Fan, and does not use them while advance() or stop() runs. The waiter is made the target of every
+// backend. A Fan that is given up before kComplete or kFailed has to be stop()ped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/io/task.h"
+#include "executor/backend.h"
+#include "planner/plan.h"
+#include "wire/client_messages.h"
+#include "wire/server_messages.h"
+
+namespace kintsugi::executor {
+
+// Unread bytes of one branch; a single row may be longer, up to max_message.
+inline constexpr std::size_t kBranchBudget = 256 * 1024;
+
+struct FanBranch {
+  Backend* backend = nullptr;
+  std::string text;
+  // Statements of our own that run before it in the same round trip, such as BEGIN: without parameters, their
+  // answers are swallowed. When one fails the branch's statement does not run, and the step fails with its
+  // error.
+  std::vector<std::string> before;
+};
+
+struct FanRequest {
+  std::vector<FanBranch> branches;  // at least one; merge.placement counts them in this order
+  planner::Merge merge;
+
+  std::vector<std::uint32_t> parameter_types;  // OIDs for Parse; fewer or none: PostgreSQL infers them
+  // The client's Bind: values and result formats (of the visible columns, as in a Bind). The views are used in
+  // the constructor only.
+  wire::BindValues bind;
+
+  bool describe = false;  // a RowDescription goes out before the rows (a simple query; Describe of the portal)
+  bool suspendable =
+      false;  // advance() will be called with a row limit: the shards' portals are read in chunks
+
+  Outbox* client = nullptr;  // rows are appended here and flushed to
+  io::Stream* client_stream =
+      nullptr;  // this stream. Null: the rows stay in `client`, whoever asked flushes it
+  io::Waiter* waiter = nullptr;
+  Deadline deadline = Deadline::never();
+  // Asked at every wake-up. An error stops the branches that run (see `cancel`) and fails the step: with the
+  // first error that a shard then gives, "canceling statement due to user request" of its own as a rule, or
+  // with this one when none does.
+  std::function<Status()> still_wanted;
+  // Sends a cancel request for what the backend runs, without waiting for it; counts itself in
+  // backend.cancels->under_way until it has arrived, and wakes the waiter then. Called at most once a backend.
+  // Without it the branches that are not needed any more are read to their end.
+  std::function<void(Backend&)> cancel;
+  std::uint64_t max_message = std::uint64_t{256} << 20;  // the longest row, limits.max_message
+};
+
+struct FanStep {
+  enum Kind : std::uint8_t {
+    kComplete,
+    kSuspended,  // max_rows have gone out, and there may be more
+    kFailed,
+  };
+  Kind kind = kComplete;
+  std::uint64_t rows = 0;  // that went out in this step
+  // kComplete: what CommandComplete says. A query's counts the rows of this step, as PostgreSQL's does; empty
+  // for an empty query (answer EmptyQueryResponse).
+  std::string tag;
+  // kFailed: a whole ErrorResponse, not yet sent to anybody, with "shard NAME" in its context when it is a
+  // shard's.
+  std::string error;
+  std::string sqlstate;           // of that error
+  std::size_t branch = SIZE_MAX;  // whose error it is; SIZE_MAX: our own
+  // Something of this statement (description or row) has gone to the client: it cannot be run again unnoticed.
+  bool told = false;
+};
+
+class Fan {
+ public:
+  explicit Fan(FanRequest request);
+  ~Fan();
+  Fan(const Fan&) = delete;
+  Fan& operator=(const Fan&) = delete;
+
+  // Rows to the client until all is done or `max_rows` (0: no limit) have gone out. Neither CommandComplete nor
+  // ErrorResponse is sent: the step holds them. Bytes may be left in the outbox. Not to be called again after
+  // kComplete or kFailed.
+  io::Task<FanStep> advance(std::uint64_t max_rows = 0);
+
+  // Gives up what is left: portals are closed, running statements are read to their end (small rests) or
+  // cancelled, every backend is ready or broken. Nothing more goes to the client. May be called at any time.
+  io::Task<> stop();
+
+  // The body of the first branch's RowDescription without the hidden columns; empty for a statement without
+  // rows. Known after the first step.
+  [[nodiscard]] const std::string& description() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The body of a RowDescription without its last `hidden` columns: for Describe of a statement, which one shard
+// answers. 08P01 when it is none, XX000 when it has fewer.
+Result<std::string> visible_description(std::string_view body, int hidden);
+
+}  // namespace kintsugi::executor

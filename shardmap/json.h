@@ -1,5 +1,5 @@
 // Reading JSON that somebody else wrote: each read is an error value, never an exception, and says which
-// member. Private to shardmap/.
+// member. For shardmap/ and splitmerge/.
 #pragma once
 
 #include <nlohmann/json.hpp>

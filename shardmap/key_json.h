@@ -1,5 +1,5 @@
 // Bounds and types as JSON: a value is a string in PostgreSQL's text form, MINVALUE and MAXVALUE are {"bound":
-// "..."}, so that no text can be taken for one of them. Private to shardmap/.
+// "..."}, so that no text can be taken for one of them. For shardmap/ and splitmerge/.
 #pragma once
 
 #include "shardmap/json.h"

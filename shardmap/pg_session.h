@@ -1,5 +1,5 @@
 // One connection to a PostgreSQL for control work: libpqxx, as error values, each call ended by its deadline.
-// One thread at a time. Private to shardmap/; no header of libpqxx is seen here.
+// One thread at a time. For shardmap/ and splitmerge/; no header of libpqxx is seen here.
 #pragma once
 
 #include <functional>

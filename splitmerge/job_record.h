@@ -1,0 +1,62 @@
+// A job as it is kept in the map store: the note of kind `job` with the job's number as key. One record a job,
+// and every step is decided by it alone. Changed by compare-and-set only. Private to splitmerge/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardmap/key_predicate.h"
+#include "shardmap/map_store.h"
+#include "splitmerge/job.h"
+
+namespace kintsugi::splitmerge {
+
+inline constexpr const char* kJobNote = "job";
+inline constexpr const char* kCancelNote = "job_cancel";  // key: the job's number; there: stop and undo
+inline constexpr const char* kCounterNote = "job_counter";
+
+// How rows of one relation were identified before the job made it FULL.
+struct PriorIdentity {
+  std::string relation;  // quoted, with its schema
+  std::string clause;    // "DEFAULT", "NOTHING", "USING INDEX ..."
+  friend bool operator==(const PriorIdentity&, const PriorIdentity&) = default;
+};
+
+// The move that the job is at. What it says is written down before it is done.
+struct MoveWork {
+  std::string shardlet;
+  shardmap::ShardId source = 0;
+  shardmap::ShardId target = 0;
+  std::vector<shardmap::KeyRange> ranges;
+  std::vector<shardmap::Table> tables;  // those of the map when the job began
+  shardmap::ShardletState prior = shardmap::ShardletState::kOnline;
+  std::vector<PriorIdentity> identities;
+  bool hidden = false;       // the map may hide the range on the target
+  bool arrived = false;      // rows of ours may be on the target; before that, its rows are not ours to delete
+  bool fenced = false;       // the fence may stand
+  bool published = false;    // every router knows the new owner, writes run
+  bool verified = false;     // under the fence; otherwise before the cleaning
+  std::uint64_t epoch = 0;   // of the commit
+  std::string committed_at;  // by the source's clock
+  friend bool operator==(const MoveWork&, const MoveWork&) = default;
+};
+
+struct JobRecord {
+  JobInfo info;
+  std::string owner;        // a runner's uuid; empty: nobody's
+  std::uint64_t beat = 0;   // grows while the owner lives
+  bool undoing = false;     // on its way to failed or canceled
+  bool canceled = false;    // which of the two
+  bool split_made = false;  // the map has the two parts; undoing makes them one again
+  std::string map;
+  MoveWork work;
+  friend bool operator==(const JobRecord&, const JobRecord&) = default;
+};
+
+[[nodiscard]] std::string body_of(const JobRecord& record);
+Result<JobRecord> record_of(std::string_view body);
+
+// "2026-11-18T15:00:00.123Z"
+[[nodiscard]] std::string utc_now();
+
+}  // namespace kintsugi::splitmerge

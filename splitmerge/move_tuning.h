@@ -1,0 +1,32 @@
+// The times and sizes of a move. The defaults are what was measured to be right; tests take others.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace kintsugi::splitmerge {
+
+struct MoveTuning {
+  // ---- the fence
+  std::chrono::milliseconds fence_lock_timeout{10};  // how long writers may queue behind one attempt
+  std::chrono::milliseconds fence_retry_after{100};  // grows twofold to ten times this
+  std::chrono::milliseconds fence_patience{60000};   // then the job fails: a transaction never ends
+  std::chrono::milliseconds hold_seen_wait{5};       // how long a fence waits for routers that hold statements
+  std::chrono::milliseconds drain_patience{5000};    // then the fence is lifted and tried again
+  // ---- copy and catch-up
+  int tables_at_once = 2;
+  std::uint64_t lag_bytes_max = 256UL << 10;  // a fence is tried below this
+  std::chrono::milliseconds catch_up_patience{6L * 3600 * 1000};
+  std::chrono::milliseconds slot_patience{600000};  // making a slot waits for running transactions
+  // ---- the rows are compared under the fence when that is expected to take no longer than this
+  std::chrono::milliseconds verify_in_fence{20};
+  // ---- routers
+  std::chrono::milliseconds routers_patience{60000};
+  // ---- cleaning
+  int clean_batch_rows = 5000;
+  std::chrono::milliseconds clean_pause{2};
+  // ---- errors that may pass (a connection lost): how long before the commit they are tried again
+  std::chrono::milliseconds retry_patience{30000};
+};
+
+}  // namespace kintsugi::splitmerge

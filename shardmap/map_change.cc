@@ -70,6 +70,17 @@ struct Concerned {
     const Shard* shard = after.shard_named(name);
     if ((op.new_name || op.identity || op.dsn) && shard != nullptr) shards.insert(shard->id);
   }
+  // Its epoch tells a router in careful mode that its fan-outs there must leave something out, or no longer.
+  void operator()(const edit::HideRange& op) {
+    if (const Shard* shard = after.shard_named(op.shard)) shards.insert(shard->id);
+  }
+  void operator()(const edit::RevealRanges& op) {
+    for (const Mapping* mapping : before.mappings()) {
+      for (const HiddenRange& range : mapping->hidden()) {
+        if (range.job == op.job) shards.insert(range.shard);
+      }
+    }
+  }
   template <class Other>
   void operator()(const Other&) {}
 };
@@ -88,30 +99,37 @@ std::vector<ShardId> concerned_shards(const ShardMap& before, const ShardMap& af
   return ids;
 }
 
+Result<StoredMap> MapChange::newest(Deadline deadline) {
+  if (known_.map && !known_.token.empty()) {
+    KG_TRY(const auto edits, store_.edits_since(known_.map->epoch(), known_.token, deadline));
+    bool good = edits.has_value();
+    StoredMap next = known_;
+    for (std::size_t i = 0; good && i < edits->size(); ++i) {
+      auto map = apply(*next.map, (*edits)[i].edit);
+      good = map && (*map)->epoch() == (*edits)[i].epoch;
+      if (good) next = {*std::move(map), (*edits)[i].token};
+    }
+    if (good) return known_ = std::move(next);
+  }
+  KG_TRY(known_, store_.load(deadline));
+  return known_;
+}
+
 Result<StoredMap> MapChange::commit(const Decide& decide, const std::vector<NoteChange>& notes,
                                     Deadline deadline) {
   Error last;
   for (int attempt = 0; attempt < kAttempts && !deadline.passed(); ++attempt) {
-    KG_TRY(const StoredMap base, store_.load(deadline));
+    KG_TRY(const StoredMap base, newest(deadline));
     KG_TRY(const MapEdit edit, decide(*base.map));
     KG_TRY(const MapPtr next, apply(*base.map, edit));
     std::vector<NoteChange> all = notes;
-    const std::vector<ShardId> shards = concerned_shards(*base.map, *next, edit);
-    for (const ShardId id : shards)
+    for (const ShardId id : concerned_shards(*base.map, *next, edit))
       all.push_back({kSync, std::to_string(id), std::to_string(next->epoch()), {}});
     failpoint("before commit");
     auto done = store_.commit(base, edit, all, deadline);
     if (done) {
       failpoint("after commit");
-      for (const ShardId id : shards) {
-        const Status stepped =
-            bring_into_step(*done, id, std::to_string(next->epoch()), shard_deadline(deadline));
-        if (!stepped) {
-          log::warning("a shard's local map will follow later",
-                       {{"shard", done->map->shard(id)->name}, {"reason", stepped.error().message}});
-        }
-      }
-      return done;
+      return known_ = *std::move(done);
     }
     last = done.error();
     // A note that we had expected is another: that is no race for the epoch, and trying again would not help.
@@ -119,6 +137,36 @@ Result<StoredMap> MapChange::commit(const Decide& decide, const std::vector<Note
   }
   if (last.message.empty()) return fail(sqlstate::kQueryCanceled, "the shard map was not changed in time");
   return fail(last);
+}
+
+Result<StoredMap> MapChange::commit_and_step(const Decide& decide, const std::vector<NoteChange>& notes,
+                                             Deadline deadline) {
+  std::vector<ShardId> shards;
+  const Decide noted = [&](const ShardMap& map) -> Result<MapEdit> {
+    KG_TRY(MapEdit edit, decide(map));
+    KG_TRY(const MapPtr next, apply(map, edit));
+    shards = concerned_shards(map, *next, edit);
+    return edit;
+  };
+  KG_TRY(StoredMap done, commit(noted, notes, deadline));
+  for (const ShardId id : shards) {
+    const Status stepped =
+        bring_into_step(done, id, std::to_string(done.map->epoch()), shard_deadline(deadline));
+    if (!stepped) {
+      log::warning("a shard's local map will follow later",
+                   {{"shard", done.map->shard(id)->name}, {"reason", stepped.error().message}});
+    }
+  }
+  return done;
+}
+
+Status MapChange::bring_into_step(const StoredMap& stored, ShardId id, Deadline deadline) {
+  KG_TRY(const auto notes, store_.notes(kSync, deadline));
+  std::string note = std::to_string(stored.map->epoch());
+  for (const Note& each : notes) {
+    if (each.key == std::to_string(id) && std::stoull(each.body) <= stored.map->epoch()) note = each.body;
+  }
+  return bring_into_step(stored, id, note, deadline);
 }
 
 Status MapChange::bring_into_step(const StoredMap& stored, ShardId id, const std::string& note,
@@ -137,7 +185,7 @@ Status MapChange::bring_into_step(const StoredMap& stored, ShardId id, const std
 }
 
 Result<MapPtr> MapChange::edit(const Decide& decide, Deadline deadline) {
-  KG_TRY(const StoredMap done, commit(decide, {}, deadline));
+  KG_TRY(const StoredMap done, commit_and_step(decide, {}, deadline));
   return done.map;
 }
 
@@ -172,8 +220,8 @@ Result<MapPtr> MapChange::create_shard(const NewShard& shard, Deadline deadline)
   failpoint("create shard: after claim");
   // Together: the shard is in the map and the intent is gone. If a recoverer took the intent to be abandoned,
   // this fails.
-  auto done = commit([&edit](const ShardMap&) { return Result<MapEdit>(edit); },
-                     {{kIntent, identity, {}, intent}}, deadline);
+  auto done = commit_and_step([&edit](const ShardMap&) { return Result<MapEdit>(edit); },
+                              {{kIntent, identity, {}, intent}}, deadline);
   if (!done) {
     // Whether it was committed is known unless the store is away; then the note stays and a recoverer will see.
     if (done.error().sqlstate != sqlstate::kMapReadOnly) {
@@ -204,7 +252,7 @@ Result<MapPtr> MapChange::drop_shard(const std::string& name, Deadline deadline)
   if (!shard->identity.empty()) notes.push_back({kIntent, shard->identity, intent, {}});
   notes.push_back({kSync, std::to_string(shard->id), {}, {}});
   const ShardId id = shard->id;
-  KG_TRY(const StoredMap done, commit(
+  KG_TRY(const StoredMap done, commit_and_step(
                                    [&name, id](const ShardMap& map) -> Result<MapEdit> {
                                      const Shard* now = map.shard_named(name);
                                      if (now == nullptr || now->id != id) {

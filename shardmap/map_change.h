@@ -47,17 +47,28 @@ class MapChange {
   // identity.
   Result<MapPtr> reattach_shard(const std::string& name, const std::string& dsn, Deadline deadline);
 
+  // ---- for changes of many steps, which say themselves when a shard must be in step
+  // The newest map, made from the one that this object last saw and the edits since.
+  Result<StoredMap> newest(Deadline deadline);
+  // Commits `decide`'s edit and these notes together, again when somebody else was first; a note that is not as
+  // expected ends it with 40001. The shards concerned are left to bring_into_step(), or to a recoverer.
+  Result<StoredMap> commit(const Decide& decide, const std::vector<NoteChange>& notes, Deadline deadline);
+  // This shard's local map says what `stored` says, or something later.
+  Status bring_into_step(const StoredMap& stored, ShardId shard, Deadline deadline);
+
   // Finishes what others left: shards out of step, claims without a shard, databases to give back. `patience`:
   // how old the note of a shard's making must be before it is taken to be abandoned. The number of notes that
   // remain, because their databases do not answer.
   Result<int> recover(std::chrono::milliseconds patience, Deadline deadline);
 
  private:
-  Result<StoredMap> commit(const Decide& decide, const std::vector<NoteChange>& notes, Deadline deadline);
+  Result<StoredMap> commit_and_step(const Decide& decide, const std::vector<NoteChange>& notes,
+                                    Deadline deadline);
   Status bring_into_step(const StoredMap& stored, ShardId shard, const std::string& note, Deadline deadline);
   Result<bool> claim_is_left_over(const ShardMap& map, const ShardIdentity& found, Deadline deadline);
   Status give_back(const std::string& key, const std::string& body, Deadline deadline);
   MapStore& store_;
+  StoredMap known_;  // for newest()
 };
 
 // The shards whose local maps differ between the two maps.

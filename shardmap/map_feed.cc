@@ -33,6 +33,7 @@ struct MapFeed::Shared {
   StoredMap current;                   // guarded
   bool delivered = false;              // guarded
   std::optional<std::uint64_t> taken;  // guarded
+  std::uint64_t seen = 0;              // guarded
   std::atomic<bool> stop{false};
   std::atomic<bool> reachable{false};
   std::atomic<Clock::rep> lease_end{0};
@@ -48,7 +49,7 @@ struct MapFeed::Shared {
   void hand_over(const StoredMap& stored);
   void deliver_replica_unless_delivered(const StoredMap& kept);
   void sleep_unless_stopped(milliseconds time);
-  bool renew(MapStore& store, std::uint64_t epoch);
+  bool renew(MapStore& store, std::uint64_t epoch, std::uint64_t seen_epoch);
   std::string path_of(const std::string& file) const {
     return file.starts_with('/') || options.directory.empty() ? file : options.directory + "/" + file;
   }
@@ -188,11 +189,12 @@ void MapFeed::Shared::watch() {
   }
 }
 
-bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch) {
+bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch, std::uint64_t seen_epoch) {
   const auto sent = Clock::now();
   const bool lapsed = sent.time_since_epoch().count() >= lease_end.load();
   Json note = Json::object();
   note["epoch"] = epoch;
+  note["seen"] = std::max(epoch, seen_epoch);
   note["lease_ms"] = options.lease.count();
   if (!store.put_notes({{kRouterNote, options.router, note.dump(), {}}}, Deadline::in(kBeatDeadline)))
     return false;
@@ -209,14 +211,18 @@ bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch) {
 void MapFeed::Shared::beat() {
   std::unique_ptr<MapStore> store;
   std::optional<std::uint64_t> told;
+  std::uint64_t told_seen = 0;
   bool renewed = false;
   while (!stop) {
     std::optional<std::uint64_t> epoch;
+    std::uint64_t seen_epoch = 0;
     {
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, renewed ? options.beat : kRetryAfter, [&] { return stop || taken != told; });
+      changed.wait_for(lock, renewed ? options.beat : kRetryAfter,
+                       [&] { return stop || taken != told || (taken && seen > told_seen); });
       if (stop) break;
       epoch = taken;
+      seen_epoch = seen;
     }
     renewed = false;
     if (!epoch) continue;  // nothing is routed yet
@@ -228,8 +234,9 @@ void MapFeed::Shared::beat() {
       }
       store = *std::move(opened);
     }
-    renewed = renew(*store, *epoch);
+    renewed = renew(*store, *epoch, seen_epoch);
     told = epoch;
+    told_seen = seen_epoch;
   }
   if (store) (void)store->put_notes({{kRouterNote, options.router, {}, {}}}, Deadline::in(kBeatDeadline));
 }
@@ -277,6 +284,15 @@ MapFeed::~MapFeed() {
   if (shared_->beater.joinable()) shared_->beater.join();
 }
 
+void MapFeed::seen(std::uint64_t epoch) {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (epoch <= shared_->seen) return;
+    shared_->seen = epoch;
+  }
+  shared_->changed.notify_all();
+}
+
 void MapFeed::taken(std::uint64_t epoch) {
   {
     const std::lock_guard lock(shared_->mutex);
@@ -304,19 +320,25 @@ Result<std::vector<RouterState>> routers(MapStore& store, Deadline deadline) {
   std::vector<RouterState> all;
   for (const Note& note : notes) {
     KG_TRY(const Json body, parse_json(note.body));
-    all.push_back({note.key, body.value("epoch", std::uint64_t{0}), note.age_ms,
+    const auto epoch = body.value("epoch", std::uint64_t{0});
+    all.push_back({note.key, epoch, std::max(epoch, body.value("seen", std::uint64_t{0})), note.age_ms,
                    body.value("lease_ms", std::int64_t{0})});
   }
   return all;
 }
 
-Result<std::vector<RouterState>> wait_until_taken(MapStore& store, std::uint64_t epoch, Deadline deadline) {
+namespace {
+
+// Waits until `member` of every live router is at least `epoch`.
+Result<std::vector<RouterState>> wait_for_routers(MapStore& store, std::uint64_t RouterState::*member,
+                                                  std::uint64_t epoch, std::string_view what,
+                                                  Deadline deadline) {
   for (;;) {
     KG_TRY(const auto all, routers(store, deadline));
     std::vector<RouterState> gone;
     std::string missing;
     for (const RouterState& router : all) {
-      if (router.epoch >= epoch) continue;
+      if (router.*member >= epoch) continue;
       if (router.alive()) {
         missing += (missing.empty() ? "" : ", ") + router.name;
       } else {
@@ -325,11 +347,21 @@ Result<std::vector<RouterState>> wait_until_taken(MapStore& store, std::uint64_t
     }
     if (missing.empty()) return gone;
     if (deadline.passed()) {
-      return fail(sqlstate::kQueryCanceled,
-                  "these routers have not taken epoch " + std::to_string(epoch) + " in time: " + missing);
+      return fail(sqlstate::kQueryCanceled, "these routers have not " + std::string(what) + " epoch " +
+                                                std::to_string(epoch) + " in time: " + missing);
     }
-    std::this_thread::sleep_for(milliseconds(2));
+    std::this_thread::sleep_for(milliseconds(1));
   }
+}
+
+}  // namespace
+
+Result<std::vector<RouterState>> wait_until_taken(MapStore& store, std::uint64_t epoch, Deadline deadline) {
+  return wait_for_routers(store, &RouterState::epoch, epoch, "taken", deadline);
+}
+
+Result<std::vector<RouterState>> wait_until_seen(MapStore& store, std::uint64_t epoch, Deadline deadline) {
+  return wait_for_routers(store, &RouterState::seen, epoch, "seen", deadline);
 }
 
 }  // namespace kintsugi::shardmap

@@ -38,6 +38,10 @@ class MapFeed {
   MapFeed(const MapFeed&) = delete;
   MapFeed& operator=(const MapFeed&) = delete;
 
+  // Each new statement of this router, on any of its threads, runs on `epoch` or a later one from now on;
+  // statements of earlier ones may still be running. Writers of a moving shardlet wait for every router to say
+  // this, so say it at once. Never saying it is right too, only slower: what was taken was seen.
+  void seen(std::uint64_t epoch);
   // All threads of this router now run on `epoch` or a later one, and no statement of an earlier one answers
   // any more.
   void taken(std::uint64_t epoch);
@@ -60,6 +64,7 @@ class MapFeed {
 struct RouterState {
   std::string name;
   std::uint64_t epoch = 0;  // taken by all its threads
+  std::uint64_t seen = 0;   // never below `epoch`
   std::int64_t age_ms = 0;  // since it said so
   std::int64_t lease_ms = 0;
   // Not alive: it does not answer from a shard without looking at the shard's local map, until it has taken the
@@ -72,5 +77,7 @@ Result<std::vector<RouterState>> routers(MapStore& store, Deadline deadline);
 // Waits until every router that is alive has taken `epoch`. Gives back those that are not alive and have not
 // taken it. 57014 when the deadline comes first, naming who is missing.
 Result<std::vector<RouterState>> wait_until_taken(MapStore& store, std::uint64_t epoch, Deadline deadline);
+// The same for each new statement alone; earlier ones may still run.
+Result<std::vector<RouterState>> wait_until_seen(MapStore& store, std::uint64_t epoch, Deadline deadline);
 
 }  // namespace kintsugi::shardmap

@@ -10,7 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSweepEvery = 10s;
-constexpr auto kPatience = 20ms;      // a queue that stands this long is made known to every thread
+constexpr auto kForgetAfter = 60s;    // a pool without users and connections
+constexpr auto kImpatience = 20ms;    // a queue that stands this long is made known to every thread
 constexpr std::size_t kLookedAt = 8;  // idle connections looked at for one with the right settings
 
 Error waited_too_long(const PoolSlots& slots, milliseconds waited) {
@@ -41,10 +42,23 @@ SettingsRef PoolSlots::greeting(const SettingsRef& startup) {
 void PoolSlots::note_greeting(const SettingsRef& startup, const SettingsRef& reported) {
   std::lock_guard lock(greetings_mutex_);
   greetings_[startup] = reported;
+  if (greetings_.size() < 2 * greetings_kept_ + 16) return;
+  std::erase_if(greetings_,
+                [](const auto& entry) { return entry.first.use_count() == 1; });  // nobody has these
+  greetings_kept_ = greetings_.size();
 }
 
 void BackendLease::release() {
   if (backend_ != nullptr) pool_->take_back(std::move(backend_));
+}
+
+PoolUse::PoolUse(BackendPool& pool) : pool_(&pool) {
+  ++pool.uses_;
+  pool.forgettable_ = true;
+}
+
+PoolUse::~PoolUse() {
+  if (pool_ != nullptr && --pool_->uses_ == 0) pool_->unused_since_ = pool_->owner_.loop().now();
 }
 
 // ---- BackendPool ----
@@ -54,7 +68,7 @@ BackendPool::BackendPool(ThreadPools& owner, std::shared_ptr<PoolSlots> slots, S
   impatience_.on_fire = [this] {
     if (waiting_.empty()) return;
     ask_for_room(true);
-    impatience_.set(owner_.loop(), Deadline::in(kPatience));
+    impatience_.set(owner_.loop(), Deadline::in(kImpatience));
   };
 }
 
@@ -115,7 +129,7 @@ io::Task<Result<BackendLease>> BackendPool::acquire(SettingsRef wanted, io::Wait
   Ticket ticket{waiter, nullptr, false};
   waiting_.push_back(&ticket);
   slots_->waiting.fetch_add(1);
-  if (waiting_.size() == 1) impatience_.set(owner_.loop(), Deadline::in(kPatience));
+  if (waiting_.size() == 1) impatience_.set(owner_.loop(), Deadline::in(kImpatience));
   ask_for_room(false);
   while (ticket.backend == nullptr && !ticket.may_connect) {
     const bool in_time = co_await waiter->wait(deadline);
@@ -321,7 +335,10 @@ void PoolDirectory::tell_others(ThreadPools* self, const std::function<void(Thre
 
 ThreadPools::ThreadPools(io::Loop& loop, PoolDirectory& directory) : loop_(loop), directory_(directory) {
   directory_.join(this);
-  sweep_timer_.on_fire = [this] { sweep(); };
+  sweep_timer_.on_fire = [this] {
+    sweep(loop_.now());
+    sweep_timer_.set(loop_, Deadline::in(kSweepEvery));
+  };
   sweep_timer_.set(loop_, Deadline::in(kSweepEvery));
 }
 
@@ -402,12 +419,15 @@ void ThreadPools::slot_freed(const PoolSlots* slots) {
   }
 }
 
-void ThreadPools::sweep() {
+void ThreadPools::sweep(Deadline::Clock::time_point now) {
   const auto timeout = config().idle_timeout;
-  if (timeout.count() > 0) {
-    for (auto& [key, pool] : pools_) pool->sweep(loop_.now() - timeout);
+  for (auto at = pools_.begin(); at != pools_.end();) {
+    BackendPool& pool = *at->second;
+    if (timeout.count() > 0) pool.sweep(now - timeout);
+    const bool forgotten = pool.forgettable_ && pool.uses_ == 0 && pool.owned_ == 0 && pool.waiting_.empty() &&
+                           pool.unused_since_ < now - kForgetAfter;
+    at = forgotten ? pools_.erase(at) : std::next(at);
   }
-  sweep_timer_.set(loop_, Deadline::in(kSweepEvery));
 }
 
 void ThreadPools::shut_down() {

@@ -40,6 +40,7 @@ class PoolSlots {
  private:
   std::mutex greetings_mutex_;
   std::map<SettingsRef, SettingsRef> greetings_;
+  std::size_t greetings_kept_ = 0;  // when those were forgotten last that nobody asks for
   std::shared_ptr<const ShardLogin> login_;
   int limit_;
   std::atomic<int> open_{0};
@@ -98,6 +99,7 @@ class BackendPool final : public io::EventTarget {
 
  private:
   friend class BackendLease;
+  friend class PoolUse;
   friend class ThreadPools;
 
   struct Ticket {
@@ -131,6 +133,28 @@ class BackendPool final : public io::EventTarget {
   std::deque<Ticket*> waiting_;
   io::Timer impatience_;   // runs while somebody waits
   std::size_t owned_ = 0;  // leased and idle here
+  std::size_t uses_ = 0;   // PoolUses
+  bool forgettable_ = false;
+  Deadline::Clock::time_point unused_since_;
+};
+
+// Somebody keeps a pointer to this pool. A pool that had users and has none any more, and no connection, is
+// forgotten after a while: there are as many pools as clients find startup options to ask for. One that never
+// had any stays.
+class PoolUse {
+ public:
+  PoolUse() = default;
+  explicit PoolUse(BackendPool& pool);
+  PoolUse(PoolUse&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  PoolUse& operator=(PoolUse&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    return *this;
+  }
+  ~PoolUse();
+  [[nodiscard]] BackendPool* get() const { return pool_; }
+
+ private:
+  BackendPool* pool_ = nullptr;
 };
 
 // The slots of every shard and role, and the threads that share them. Any thread.
@@ -177,6 +201,10 @@ class ThreadPools {
   [[nodiscard]] const PoolConfig& config() const { return directory_.config(); }
   // Closes what is idle; what is leased closes when it comes back.
   void shut_down();
+  // Closes what has been idle for too long and forgets pools that nobody uses. Runs by itself every ten
+  // seconds.
+  void sweep(Deadline::Clock::time_point now);
+  [[nodiscard]] std::size_t pools() const { return pools_.size(); }
 
   template <class Visitor>
   void each(Visitor&& visit) {
@@ -188,7 +216,6 @@ class ThreadPools {
   bool pay_debt(BackendPool& pool, std::unique_ptr<Backend>& backend);
   void give(BackendPool& pool, std::unique_ptr<Backend> backend, const Need& need);
   void take_slot(const std::shared_ptr<PoolSlots>& slots, const SettingsRef& startup);
-  void sweep();
 
   using Key = std::pair<const PoolSlots*, const Settings*>;
   io::Loop& loop_;

@@ -84,6 +84,7 @@ SessionState read_session_state(const Rows& rows) {
 
 std::string settings_change_sql(const Settings& from, const Settings& to) {
   std::string sql;
+  if (from.entries() == to.entries()) return sql;
   // Back to the login role first: what follows may need its rights.
   for (const char* identity : {"role", "session_authorization"}) {
     const std::string* before = from.find(identity);

@@ -79,8 +79,7 @@ io::Task<bool> Session::enter() {
   const shardmap::MapPtr map = worker_.map();
   const shardmap::Shard* home = map->home_shard();
   if (home == nullptr) {
-    end_with(sqlstate::kCannotConnectNow, "there is no shard yet",
-             "Make one: kintsugi shard add NAME DSN.");
+    end_with(sqlstate::kCannotConnectNow, "there is no shard yet", "Make one: kintsugi shard add NAME DSN.");
     co_return false;
   }
   auto login = shared.login_for(*home, user_.user, user_.password, user_.keys);
@@ -93,6 +92,7 @@ io::Task<bool> Session::enter() {
     startup.insert(startup.begin(), {"statement_timeout", std::to_string(limit.count())});
   }
   pool_ = &worker_.pools().pool_for(*login, executor::Settings::intern(std::move(startup)));
+  pool_use_ = executor::PoolUse(*pool_);
   if (user_.has_application_name) settings_ = settings_->with("application_name", user_.application_name);
   if (shared.config.pool.mode == PoolMode::kSession) pins_ |= executor::kPinMode;
 

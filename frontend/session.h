@@ -119,6 +119,7 @@ class Session {
   bool logged_in_ = false;
 
   executor::BackendPool* pool_ = nullptr;
+  executor::PoolUse pool_use_;  // keeps it
   executor::BackendLease lease_;
   executor::Relay relay_;
   executor::SettingsRef settings_ = executor::Settings::none();  // what this client has set

@@ -13,6 +13,7 @@
 // backend. A Fan that is given up before kComplete or kFailed has to be stop()ped.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,9 +36,9 @@ inline constexpr std::size_t kBranchBudget = 256 * 1024;
 struct FanBranch {
   Backend* backend = nullptr;
   std::string text;
-  // Statements of our own that run before it in the same round trip, such as BEGIN: without parameters, their
-  // answers are swallowed. When one fails the branch's statement does not run, and the step fails with its
-  // error.
+  // Statements of our own that run before it in the same round trip: BEGIN first, when they are not inside a
+  // transaction already. Without parameters; their answers are swallowed. When one fails the branch's statement
+  // does not run, and the step fails with its error.
   std::vector<std::string> before;
 };
 
@@ -50,13 +51,14 @@ struct FanRequest {
   // the constructor only.
   wire::BindValues bind;
 
-  bool describe = false;  // a RowDescription goes out before the rows (a simple query; Describe of the portal)
+  // Whether a RowDescription goes out before the rows. kPortal also says NoData for a statement without rows.
+  enum class Describe : std::uint8_t { kNo, kQuery, kPortal };
+  Describe describe = Describe::kNo;
   bool suspendable =
       false;  // advance() will be called with a row limit: the shards' portals are read in chunks
 
-  Outbox* client = nullptr;  // rows are appended here and flushed to
-  io::Stream* client_stream =
-      nullptr;  // this stream. Null: the rows stay in `client`, whoever asked flushes it
+  Outbox* client = nullptr;             // rows are appended here and flushed to
+  io::Stream* client_stream = nullptr;  // this stream. Null: all rows stay in `client`, without a bound
   io::Waiter* waiter = nullptr;
   Deadline deadline = Deadline::never();
   // Asked at every wake-up. An error stops the branches that run (see `cancel`) and fails the step: with the
@@ -67,6 +69,8 @@ struct FanRequest {
   // backend.cancels->under_way until it has arrived, and wakes the waiter then. Called at most once a backend.
   // Without it the branches that are not needed any more are read to their end.
   std::function<void(Backend&)> cancel;
+  // The step fails when the client takes nothing for so long; zero: it may take its time.
+  std::chrono::nanoseconds slow_client_timeout{0};
   std::uint64_t max_message = std::uint64_t{256} << 20;  // the longest row, limits.max_message
 };
 

@@ -14,6 +14,7 @@
 #include "app/config_keys.h"
 #include "app/listen_address.h"
 #include "app/suggest.h"
+#include "base/dsn_text.h"
 
 namespace kintsugi::app {
 namespace {

@@ -3,10 +3,10 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <regex>
 
 #include "app/listen_address.h"
 #include "app/suggest.h"
+#include "base/dsn_text.h"
 
 namespace kintsugi::app {
 namespace {
@@ -246,14 +246,6 @@ std::string allowed_in(Slot slot, const ValueRule& rule) {
 
 bool is_secret(const ValueRule& rule) {
   return rule.text == Text::kSecret || rule.text == Text::kScram;
-}
-
-std::string without_password(std::string_view dsn) {
-  std::string text(dsn);
-  // user:password@ of a URL, then password=... with or without quotes, wherever it stands.
-  text = std::regex_replace(text, std::regex(R"(([a-z]+://[^:/?#@]*):.*@)"), "$1:***@");
-  return std::regex_replace(text, std::regex(R"(password\s*=\s*('(\\.|[^'\\])*'?|[^\s&]*))", std::regex::icase),
-                            "password=***");
 }
 
 std::string toml_string(std::string_view text) {

@@ -50,9 +50,6 @@ struct ValueRule {
 
 [[nodiscard]] bool is_secret(const ValueRule& rule);
 
-// A connection string or URL with its password replaced, for eyes and logs.
-[[nodiscard]] std::string without_password(std::string_view dsn);
-
 // A TOML basic string.
 [[nodiscard]] std::string toml_string(std::string_view text);
 

@@ -1,4 +1,5 @@
 #include "app/config_value.h"
+#include "base/dsn_text.h"
 
 #include <gtest/gtest.h>
 

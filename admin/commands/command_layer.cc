@@ -1,0 +1,202 @@
+#include "admin/commands/command_layer.h"
+
+#include "admin/commands/audit.h"
+#include "admin/commands/expected_epoch.h"
+#include "admin/commands/show.h"
+#include "executor/dsn.h"
+#include "shardmap/map_feed.h"
+#include "shardmap/recovery.h"
+
+namespace kintsugi::admin {
+namespace {
+
+using namespace command;
+using shardmap::MapCommands;
+using shardmap::MapPtr;
+using shardmap::MapStore;
+
+constexpr std::chrono::seconds kOpenPatience{5};
+constexpr std::chrono::seconds kRoutersPatience{2};
+constexpr std::chrono::seconds kAuditPatience{5};
+
+CommandResult made(const MapPtr& map) {
+  CommandResult result;
+  result.epoch = map->epoch();
+  return result;
+}
+
+Result<CommandResult> made(const Result<MapPtr>& map) {
+  if (!map) return fail(map.error());
+  return made(*map);
+}
+
+// What is there already, or is not there, as it was asked to be is no error when that was said to be fine.
+Result<CommandResult> unless(bool fine, std::string_view state, Result<CommandResult> done) {
+  if (done || !fine || done.error().sqlstate != state) return done;
+  CommandResult result;
+  result.notices.push_back(done.error().message + ", skipping");
+  return result;
+}
+
+CommandResult sentences(const char* column, const std::vector<std::string>& lines) {
+  CommandResult result;
+  result.columns = {{column, ""}};
+  for (const std::string& line : lines) result.objects.push_back({{column, line}});
+  return result;
+}
+
+// Each command that changes something, done with `store`.
+struct Changer {
+  MapStore& store;
+  const CommandRun& run;
+
+  [[nodiscard]] MapCommands map() const { return MapCommands(store); }
+
+  Result<CommandResult> operator()(const CreateShard& c) const {
+    KG_CHECK(executor::Dsn::parse(c.shard.dsn));
+    return unless(c.if_not_exists, sqlstate::kDuplicateObject, made(map().create_shard(c.shard, run.deadline)));
+  }
+  Result<CommandResult> operator()(const AlterShard& c) const {
+    if (c.dsn) KG_CHECK(executor::Dsn::parse(*c.dsn));
+    if (!c.dsn && !c.new_name && !c.state) return fail(sqlstate::kInvalidParameter, "nothing is to be changed");
+    return made(map().alter_shard({c.name, c.new_name, c.dsn, {}, c.state}, run.deadline));
+  }
+  Result<CommandResult> operator()(const DropShard& c) const {
+    return unless(c.if_exists, sqlstate::kUndefinedObject, made(map().drop_shard(c.name, run.deadline)));
+  }
+  Result<CommandResult> operator()(const CreateMap& c) const {
+    return unless(c.if_not_exists, sqlstate::kDuplicateObject, made(map().create_map(c.map, run.deadline)));
+  }
+  Result<CommandResult> operator()(const DropMap& c) const {
+    return unless(c.if_exists, sqlstate::kUndefinedObject, made(map().drop_map(c.name, run.deadline)));
+  }
+  Result<CommandResult> operator()(const CreateShardlet& c) const {
+    return unless(c.if_not_exists, sqlstate::kDuplicateObject,
+                  made(map().create_shardlet(c.shardlet, run.deadline)));
+  }
+  Result<CommandResult> operator()(const AlterShardlet& c) const {
+    if (!c.new_name && !c.state) return fail(sqlstate::kInvalidParameter, "nothing is to be changed");
+    return made(map().alter_shardlet({c.name, c.new_name, {}, c.state}, run.deadline));
+  }
+  Result<CommandResult> operator()(const DropShardlet& c) const {
+    return unless(c.if_exists, sqlstate::kUndefinedObject, made(map().drop_shardlet(c.name, run.deadline)));
+  }
+  Result<CommandResult> operator()(const PlaceTable& c) const {
+    return made(map().shard_table(c.table, run.deadline));
+  }
+  Result<CommandResult> operator()(const UnplaceTable& c) const {
+    return unless(c.if_exists, sqlstate::kUndefinedObject,
+                  made(map().drop_table(c.schema, c.name, run.deadline)));
+  }
+  Result<CommandResult> operator()(const Resolve& c) const {
+    const auto side = c.from_shards ? shardmap::Side::kShards : shardmap::Side::kStore;
+    KG_TRY(const auto lines, shardmap::resolve(store, side, c.dry_run, run.deadline));
+    return sentences("done", lines);
+  }
+  Result<CommandResult> operator()(const Import& c) const {
+    return made(map().import_all(c.text, run.deadline));
+  }
+  template <class Other>
+  Result<CommandResult> operator()(const Other&) const {
+    return fail(sqlstate::kInternal, "this command changes nothing");
+  }
+};
+
+Result<CommandResult> check(MapStore& store, const Check& request, Deadline deadline) {
+  KG_TRY(const auto differences, shardmap::check(store, request.rows, deadline));
+  CommandResult result;
+  result.columns = {{"kind", ""}, {"shard", ""}, {"what", ""}};
+  for (const shardmap::Difference& difference : differences) {
+    result.objects.push_back({{"kind", std::string(shardmap::name_of(difference.kind))},
+                              {"shard", difference.shard},
+                              {"what", difference.what}});
+  }
+  return result;
+}
+
+}  // namespace
+
+CommandLayer::CommandLayer(std::shared_ptr<const Surroundings> surroundings)
+    : surroundings_(std::move(surroundings)) {}
+
+CommandLayer::~CommandLayer() = default;
+
+Result<MapStore*> CommandLayer::store(Deadline deadline) {
+  if (surroundings_->store.empty()) {
+    return fail("55000", "the shards of this router are fixed by [[shard]] in its configuration",
+                "Remove the [[shard]] entries to keep shards and maps in [map] store.");
+  }
+  if (!store_) {
+    KG_TRY(store_, shardmap::open_store(surroundings_->store, surroundings_->directory,
+                                        deadline.sooner(Deadline::in(kOpenPatience))));
+  }
+  return store_.get();
+}
+
+Result<CommandResult> CommandLayer::run(const Command& command, const Actor& actor, const CommandRun& run) {
+  const Role needed = role_needed(command);
+  if (actor.role < needed) {
+    return fail(sqlstate::kInsufficientPrivilege,
+                "permission denied: " + std::string(tag_of(command)) + " needs the role " +
+                    std::string(name_of(needed)),
+                "\"" + actor.name + "\" has the role " + std::string(name_of(actor.role)) + ".");
+  }
+  Result<CommandResult> done = only_looks(command)
+                                   ? look(command, actor, run)
+                                   : change(describe(command), actor, run, [&command, &run](MapStore& store) {
+                                       return std::visit(Changer{store, run}, command);
+                                     });
+  if (done && done->tag.empty()) done->tag = tag_of(command);
+  return done;
+}
+
+Result<CommandResult> CommandLayer::look(const Command& command, const Actor& actor, const CommandRun& run) {
+  if (const auto* c = std::get_if<Show>(&command)) {
+    return show(
+        *c, actor.face, *surroundings_, [&] { return store(run.deadline); }, run.deadline);
+  }
+  if (const auto* c = std::get_if<Lookup>(&command)) return lookup(*c, actor.face, *surroundings_->map());
+  KG_TRY(MapStore * opened, store(run.deadline));
+  if (const auto* c = std::get_if<Check>(&command)) return check(*opened, *c, run.deadline);
+  if (const auto* c = std::get_if<Resolve>(&command)) return Changer{*opened, run}(*c);
+  CommandResult result;
+  KG_TRY(result.text, MapCommands(*opened).export_all(run.deadline));
+  return result;
+}
+
+Result<CommandResult> CommandLayer::change(const std::string& what, const Actor& actor, const CommandRun& run,
+                                           const Work& work) {
+  KG_TRY(MapStore * opened, store(run.deadline));
+  const Deadline auditing = run.deadline.sooner(Deadline::in(kAuditPatience));
+  KG_TRY(const std::string entry, begin_audit(*opened, actor, surroundings_->router, what, auditing));
+  std::optional<ExpectedEpoch> guarded;
+  if (run.epoch) guarded.emplace(*opened, *run.epoch);
+  Result<CommandResult> done = work(guarded ? static_cast<MapStore&>(*guarded) : *opened);
+  end_audit(*opened, entry, actor, surroundings_->router, what, done ? nullptr : &done.error(),
+            done ? done->epoch : 0, Deadline::in(kAuditPatience));
+  if (done && done->epoch != 0) wait_for_routers(*opened, run.deadline, *done);
+  return done;
+}
+
+// So that whoever changes something and then asks, here or at another router, finds it changed.
+void CommandLayer::wait_for_routers(MapStore& store, Deadline deadline, CommandResult& result) const {
+  const auto waited =
+      shardmap::wait_until_taken(store, result.epoch, deadline.sooner(Deadline::in(kRoutersPatience)));
+  if (!waited) result.notices.push_back("done, but " + waited.error().message);
+}
+
+Result<CommandResult> CommandLayer::record_table(const shardmap::Table& table, const std::string& what,
+                                                 const Actor& actor, const CommandRun& run) {
+  return change(what, actor, run,
+                [&](MapStore& store) { return made(MapCommands(store).put_table(table, run.deadline)); });
+}
+
+Result<CommandResult> CommandLayer::forget_table(const std::string& schema, const std::string& name,
+                                                 const std::string& what, const Actor& actor,
+                                                 const CommandRun& run) {
+  return change(what, actor, run, [&](MapStore& store) {
+    return made(MapCommands(store).drop_table(schema, name, run.deadline));
+  });
+}
+
+}  // namespace kintsugi::admin

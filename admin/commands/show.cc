@@ -1,0 +1,431 @@
+#include "admin/commands/show.h"
+
+#include <algorithm>
+
+#include "admin/commands/audit.h"
+#include "base/dsn_text.h"
+#include "shardmap/map_feed.h"
+
+namespace kintsugi::admin {
+namespace {
+
+using command::Show;
+using shardmap::Bound;
+using shardmap::BoundColumn;
+using shardmap::KeyType;
+using shardmap::KeyTypes;
+using shardmap::MapKind;
+using shardmap::Mapping;
+using shardmap::Shardlet;
+using shardmap::ShardMap;
+
+constexpr std::uint32_t kText = 25, kBigint = 20, kBool = 16;
+
+// ---- keys
+
+Json value_json(KeyType type, const std::string& text) {
+  switch (type) {
+    case KeyType::kSmallint:
+    case KeyType::kInt:
+    case KeyType::kBigint: return Json(std::stoll(text));
+    case KeyType::kBoolean: return Json(text == "t" || text == "true");
+    default: break;
+  }
+  // As bare words these two are bounds.
+  if (text == "MINVALUE" || text == "MAXVALUE") return Json{{"value", text}};
+  return Json(text);
+}
+
+Json bound_json(const KeyTypes& types, std::string_view key) {
+  Json json = Json::array();
+  const auto bound = shardmap::decode_bound(types, key);
+  if (!bound) return json;
+  for (std::size_t i = 0; i < bound->size(); ++i) {
+    const BoundColumn& column = (*bound)[i];
+    if (column.kind == BoundColumn::Kind::kMin) {
+      json.emplace_back("MINVALUE");
+    } else if (column.kind == BoundColumn::Kind::kMax) {
+      json.emplace_back("MAXVALUE");
+    } else {
+      json.push_back(value_json(types[i], column.text));
+    }
+  }
+  return json;
+}
+
+// "1000"; a tuple in parentheses.
+std::string shown(const KeyTypes& types, std::string_view key) {
+  std::string text = shardmap::describe_key(types, key);
+  return types.size() == 1 && text.size() > 2 ? text.substr(1, text.size() - 2) : text;
+}
+
+// ---- one object a thing
+
+Json shard_json(const ShardMap& map, const shardmap::Shard& shard) {
+  std::size_t shardlets = 0;
+  for (const Mapping* mapping : map.mappings()) {
+    for (const auto& [id, entries] : mapping->shards()) {
+      if (id == shard.id) shardlets += entries;
+    }
+  }
+  Json json = Json::object();
+  json["name"] = shard.name;
+  json["dsn"] = without_password(shard.dsn);
+  json["state"] = std::string(shardmap::name_of(shard.state));
+  json["home"] = map.home_shard() == &shard;
+  json["entries"] = shardlets;
+  return json;
+}
+
+Json map_json(const ShardMap& map, const Mapping& mapping, Face face) {
+  Json json = Json::object();
+  json["name"] = mapping.name();
+  json["kind"] = std::string(shardmap::name_of(mapping.kind()));
+  if (face == Face::kSql) {
+    json["key"] = shardmap::list_of(mapping.key_types());
+  } else {
+    json["key"] = Json::array();
+    for (const KeyType type : mapping.key_types()) json["key"].push_back(std::string(shardmap::name_of(type)));
+  }
+  json["shardlets"] = mapping.shardlet_count();
+  json["shards"] = Json::array();
+  for (const auto& [id, entries] : mapping.shards()) json["shards"].push_back(map.shard(id)->name);
+  json["tables"] = map.tables_of(mapping.name()).size();
+  return json;
+}
+
+Json shardlet_json(const ShardMap& map, const Mapping& mapping, const Shardlet& shardlet, Face face) {
+  Json json = Json::object();
+  json["name"] = shardlet.name;
+  json["map"] = mapping.name();
+  const KeyTypes& types = mapping.bound_types();
+  const bool list = mapping.kind() == MapKind::kList;
+  if (face == Face::kSql) {
+    if (list) {
+      std::string values;
+      for (const std::string& value : shardlet.values)
+        values += (values.empty() ? "" : ", ") + shown(types, value);
+      json["values"] = values;
+    } else {
+      json["low"] = shown(types, shardlet.low);
+      json["high"] = shown(types, shardlet.high);
+    }
+  } else if (list) {
+    json["values"] = Json::array();
+    for (const std::string& value : shardlet.values) {
+      Json key = bound_json(types, value);
+      json["values"].push_back(key.size() == 1 ? key[0] : key);
+    }
+  } else {
+    json["from"] = bound_json(types, shardlet.low);
+    json["to"] = bound_json(types, shardlet.high);
+  }
+  json["shard"] = map.shard(shardlet.shard)->name;
+  json["state"] = std::string(shardmap::name_of(shardlet.state));
+  return json;
+}
+
+Json table_json(const shardmap::Table& table, Face face) {
+  Json json = Json::object();
+  json["name"] = table.display();
+  if (face == Face::kSql) json["kind"] = std::string(shardmap::name_of(table.kind));
+  if (table.kind == shardmap::TableKind::kSharded) {
+    json["map"] = table.map;
+    json["key"] = table.key;
+  } else if (face != Face::kSql) {
+    json[std::string(shardmap::name_of(table.kind))] = true;
+  }
+  return json;
+}
+
+// ---- lists
+
+// Takes objects in the order of the list and keeps those of the page.
+class Page {
+ public:
+  Page(const Show& request, CommandResult& result) : request_(request), result_(result) {}
+
+  // `at` says where the list goes on after it. False: the page is full.
+  bool add(Json object, const std::string& at) {
+    if (request_.limit != 0 && result_.objects.size() == request_.limit) {
+      result_.next = last_;
+      return false;
+    }
+    result_.objects.push_back(std::move(object));
+    last_ = at;
+    return true;
+  }
+
+ private:
+  const Show& request_;
+  CommandResult& result_;
+  std::string last_;
+};
+
+tl::unexpected<Error> no_such(const char* what, const std::string& name) {
+  return fail(sqlstate::kUndefinedObject, std::string(what) + " \"" + name + "\" does not exist");
+}
+
+Status show_shards(const Show& request, const ShardMap& map, CommandResult& result) {
+  result.columns = {{"name", ""}, {"dsn", ""}, {"state", ""}, {"home", "", kBool}, {"entries", "", kBigint}};
+  if (request.name) {
+    const shardmap::Shard* shard = map.shard_named(*request.name);
+    if (shard == nullptr) return no_such("shard", *request.name);
+    result.objects.push_back(shard_json(map, *shard));
+    return {};
+  }
+  auto shards = map.shards();
+  std::sort(shards.begin(), shards.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  Page page(request, result);
+  for (const shardmap::Shard* shard : shards) {
+    if (shard->name <= request.after && !request.after.empty()) continue;
+    if (!page.add(shard_json(map, *shard), shard->name)) break;
+  }
+  return {};
+}
+
+Status show_maps(const Show& request, Face face, const ShardMap& map, CommandResult& result) {
+  result.columns = {{"name", ""},   {"kind", ""},           {"key", ""}, {"shardlets", "", kBigint},
+                    {"shards", ""}, {"tables", "", kBigint}};
+  if (request.name) {
+    const Mapping* mapping = map.mapping(*request.name);
+    if (mapping == nullptr) return no_such("shard map", *request.name);
+    result.objects.push_back(map_json(map, *mapping, face));
+    return {};
+  }
+  Page page(request, result);
+  for (const Mapping* mapping : map.mappings()) {
+    if (mapping->name() <= request.after && !request.after.empty()) continue;
+    if (!page.add(map_json(map, *mapping, face), mapping->name())) break;
+  }
+  return {};
+}
+
+// The place of a shardlet in a list: its map and its first key, in letters.
+std::string place_of(const Mapping& mapping, const Shardlet& shardlet) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char c :
+       mapping.name() + '\0' + (shardlet.values.empty() ? shardlet.low : shardlet.values[0])) {
+    text += kHex[c >> 4];
+    text += kHex[c & 15];
+  }
+  return text;
+}
+
+Result<std::pair<std::string, std::string>> read_place(const std::string& text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    const auto digit = [](char c) {
+      return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    };
+    if (digit(text[i]) < 0 || digit(text[i + 1]) < 0) break;
+    bytes += static_cast<char>(digit(text[i]) * 16 + digit(text[i + 1]));
+  }
+  const std::size_t zero = bytes.find('\0');
+  if (bytes.size() * 2 != text.size() || zero == std::string::npos) {
+    return fail(sqlstate::kInvalidParameter, "this is not where a list of shardlets goes on",
+                "Use the \"next\" of the page before.");
+  }
+  return std::pair(bytes.substr(0, zero), bytes.substr(zero + 1));
+}
+
+// False: the page is full.
+bool show_shardlets_of(const Show& request, Face face, const ShardMap& map, const Mapping& mapping,
+                       const std::string& after, Page& page) {
+  const auto add = [&](const Shardlet& shardlet) {
+    if (!request.shard.empty() && map.shard(shardlet.shard)->name != request.shard) return true;
+    return page.add(shardlet_json(map, mapping, shardlet, face), place_of(mapping, shardlet));
+  };
+  if (mapping.kind() == MapKind::kList) {
+    for (const Shardlet& shardlet : map.shardlets_of(mapping)) {
+      if (!after.empty() && shardlet.values[0] <= after) continue;
+      if (!add(shardlet)) return false;
+    }
+    return true;
+  }
+  for (const shardmap::ShardletView entry : mapping.overlapping(after, "")) {
+    if (!after.empty() && entry.low() <= after) continue;
+    const Shardlet shardlet{std::string(entry.name()),
+                            mapping.name(),
+                            std::string(entry.low()),
+                            std::string(entry.high()),
+                            {},
+                            entry.shard(),
+                            entry.state()};
+    if (!add(shardlet)) return false;
+  }
+  return true;
+}
+
+Status show_shardlets(const Show& request, Face face, const ShardMap& map, CommandResult& result) {
+  result.columns = {{"name", ""},   {"map", ""},   {"low", ""},  {"high", ""},
+                    {"values", ""}, {"shard", ""}, {"state", ""}};
+  if (!request.map.empty() && map.mapping(request.map) == nullptr) return no_such("shard map", request.map);
+  if (!request.shard.empty() && map.shard_named(request.shard) == nullptr)
+    return no_such("shard", request.shard);
+  if (request.name) {
+    const auto shardlet = map.shardlet(*request.name);
+    if (!shardlet || (!request.map.empty() && shardlet->map != request.map))
+      return no_such("shardlet", *request.name);
+    result.objects.push_back(shardlet_json(map, *map.mapping(shardlet->map), *shardlet, face));
+    return {};
+  }
+  std::pair<std::string, std::string> place;
+  if (!request.after.empty()) {
+    KG_TRY(place, read_place(request.after));
+  }
+  Page page(request, result);
+  for (const Mapping* mapping : map.mappings()) {
+    if (!request.map.empty() && mapping->name() != request.map) continue;
+    if (mapping->name() < place.first) continue;
+    const std::string after = mapping->name() == place.first ? place.second : "";
+    if (!show_shardlets_of(request, face, map, *mapping, after, page)) break;
+  }
+  return {};
+}
+
+Status show_tables(const Show& request, Face face, const ShardMap& map, CommandResult& result) {
+  result.columns = {{"name", ""}, {"kind", ""}, {"map", ""}, {"key", ""}};
+  if (!request.map.empty() && map.mapping(request.map) == nullptr) return no_such("shard map", request.map);
+  Page page(request, result);
+  for (const shardmap::Table* table : map.tables()) {
+    if (!request.map.empty() && table->map != request.map) continue;
+    const std::string name = table->display();
+    if (request.name && name != *request.name) continue;
+    if (!request.after.empty() && name <= request.after) continue;
+    if (!page.add(table_json(*table, face), name)) break;
+  }
+  if (request.name && result.objects.empty()) return no_such("table", *request.name);
+  return {};
+}
+
+Status show_routers(const Surroundings& surroundings, const OpenStore& store, Deadline deadline,
+                    CommandResult& result) {
+  result.columns = {
+      {"name", ""},         {"epoch", "", kBigint}, {"age_ms", "", kBigint}, {"lease_ms", "", kBigint},
+      {"alive", "", kBool}, {"this", "", kBool}};
+  if (surroundings.store.empty()) {
+    result.objects.push_back({{"name", surroundings.router},
+                              {"epoch", surroundings.map()->epoch()},
+                              {"age_ms", 0},
+                              {"lease_ms", nullptr},
+                              {"alive", true},
+                              {"this", true}});
+    return {};
+  }
+  KG_TRY(shardmap::MapStore * opened, store());
+  KG_TRY(const auto routers, shardmap::routers(*opened, deadline));
+  for (const shardmap::RouterState& router : routers) {
+    result.objects.push_back({{"name", router.name},
+                              {"epoch", router.epoch},
+                              {"age_ms", router.age_ms},
+                              {"lease_ms", router.lease_ms},
+                              {"alive", router.alive()},
+                              {"this", router.name == surroundings.router}});
+  }
+  return {};
+}
+
+Status show_pools(const Surroundings& surroundings, CommandResult& result) {
+  result.columns = {
+      {"shard", ""}, {"role", ""}, {"open", "", kBigint}, {"limit", "", kBigint}, {"waiting", "", kBigint}};
+  if (!surroundings.pools) return {};
+  for (const PoolState& pool : surroundings.pools()) {
+    result.objects.push_back({{"shard", pool.shard},
+                              {"role", pool.role},
+                              {"open", pool.open},
+                              {"limit", pool.limit},
+                              {"waiting", pool.waiting}});
+  }
+  return {};
+}
+
+Status show_stats(const Surroundings& surroundings, CommandResult& result) {
+  result.columns = {{"name", ""}, {"value", "", kBigint}};
+  if (!surroundings.statistics) return {};
+  for (const Statistic& statistic : surroundings.statistics()) {
+    result.objects.push_back({{"name", statistic.name}, {"value", statistic.value}});
+  }
+  return {};
+}
+
+Status show_audit(const Show& request, const Surroundings& surroundings, const OpenStore& store,
+                  Deadline deadline, CommandResult& result) {
+  result.columns = {{"at", ""},     {"who", ""},  {"role", ""},   {"face", ""},
+                    {"router", ""}, {"what", ""}, {"result", ""}, {"epoch", "", kBigint}};
+  if (surroundings.store.empty()) return {};
+  KG_TRY(shardmap::MapStore * opened, store());
+  KG_TRY(const auto trail, audit_trail(*opened, deadline));
+  Page page(request, result);
+  for (const Json& entry : trail) {
+    const std::string at = entry.value("at", "");
+    if (!request.after.empty() && at >= request.after) continue;
+    if (!page.add(entry, at)) break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> CommandResult::value(const Json& object, const ResultColumn& column) const {
+  const auto found = object.find(column.member.empty() ? column.name : column.member);
+  if (found == object.end() || found->is_null()) return std::nullopt;
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_boolean()) return found->get<bool>() ? "t" : "f";
+  if (found->is_array()) {
+    std::string text;
+    for (const Json& item : *found)
+      text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
+    return text;
+  }
+  return found->dump();
+}
+
+Result<CommandResult> show(const Show& request, Face face, const Surroundings& surroundings,
+                           const OpenStore& store, Deadline deadline) {
+  const shardmap::MapPtr map = surroundings.map();
+  CommandResult result;
+  result.tag = "SHOW";
+  result.epoch = map->epoch();
+  Status done;
+  switch (request.what) {
+    case Show::What::kShards: done = show_shards(request, *map, result); break;
+    case Show::What::kMaps: done = show_maps(request, face, *map, result); break;
+    case Show::What::kShardlets: done = show_shardlets(request, face, *map, result); break;
+    case Show::What::kTables: done = show_tables(request, face, *map, result); break;
+    case Show::What::kRouters: done = show_routers(surroundings, store, deadline, result); break;
+    case Show::What::kPools: done = show_pools(surroundings, result); break;
+    case Show::What::kStats: done = show_stats(surroundings, result); break;
+    case Show::What::kAudit: done = show_audit(request, surroundings, store, deadline, result); break;
+    case Show::What::kJobs: done = fail(sqlstate::kNotSupported, "there are no jobs in this version"); break;
+  }
+  if (!done) return fail(done.error());
+  return result;
+}
+
+Result<CommandResult> lookup(const command::Lookup& request, Face face, const ShardMap& map) {
+  const Mapping* mapping = map.mapping(request.map);
+  if (mapping == nullptr) return no_such("shard map", request.map);
+  KG_TRY(const std::string key, shardmap::encode_key(mapping->key_types(), request.key));
+  const auto found = mapping->find(key);
+  const std::string key_text = shown(mapping->key_types(), key);
+  if (!found) {
+    return fail(sqlstate::kNoShardlet, "shard map \"" + request.map + "\" has no shardlet for the key " + key_text,
+                "CREATE SHARDLET makes one.");
+  }
+  CommandResult result;
+  result.tag = "LOOKUP";
+  result.epoch = map.epoch();
+  result.columns = {{"map", ""}, {"key", ""}, {"shardlet", ""}, {"shard", ""}, {"state", ""}};
+  Json json = Json::object();
+  json["map"] = request.map;
+  json["key"] = face == Face::kSql ? Json(key_text) : bound_json(mapping->key_types(), key);
+  json["shardlet"] = std::string(found->name());
+  json["shard"] = map.shard(found->shard())->name;
+  json["state"] = std::string(shardmap::name_of(found->state()));
+  result.objects.push_back(std::move(json));
+  return result;
+}
+
+}  // namespace kintsugi::admin

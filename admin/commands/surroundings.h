@@ -1,0 +1,33 @@
+// What commands need to know of the router that they run in. Filled by app/ before the first command and then
+// left alone; every function may be called by any thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shardmap/shard_map.h"
+
+namespace kintsugi::admin {
+
+struct PoolState {
+  std::string shard, role;
+  int open = 0, limit = 0, waiting = 0;
+};
+
+struct Statistic {
+  std::string name;
+  std::int64_t value = 0;
+};
+
+struct Surroundings {
+  std::string store;      // as for open_store; empty: the map is fixed by [[shard]] and cannot be changed
+  std::string directory;  // for relative paths in it
+  std::string router;     // this router's name
+  std::function<shardmap::MapPtr()> map;  // the newest that this router knows
+  std::function<bool()> lease_valid, store_reachable;
+  std::function<std::vector<PoolState>()> pools;
+  std::function<std::vector<Statistic>()> statistics;
+};
+
+}  // namespace kintsugi::admin

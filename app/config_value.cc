@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <regex>
 
 #include "app/listen_address.h"
 #include "app/suggest.h"

@@ -73,6 +73,13 @@ void MapService::detach() {
   server_ = nullptr;
 }
 
+bool MapService::with_server(const std::function<void(frontend::Server& server)>& work) const {
+  const std::lock_guard lock(mutex_);
+  if (server_ == nullptr) return false;
+  work(*server_);
+  return true;
+}
+
 shardmap::MapPtr MapService::current() const {
   const std::lock_guard lock(mutex_);
   return map_;

@@ -3,6 +3,7 @@
 // those. Made and ended by one thread; what a MapSource offers may be called by any.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -30,6 +31,9 @@ class MapService final : public frontend::MapSource {
   // Hands over the map now and every later one, until the server is detached (before it is destroyed).
   void attach(frontend::Server& server);
   void detach();
+
+  // The server, while it is attached; false otherwise. It does not go away meanwhile.
+  bool with_server(const std::function<void(frontend::Server& server)>& work) const;
 
   // Ends following; nothing is handed over any more, and the map may no longer be counted on.
   void stop();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "admin/commands/command_queue.h"
 #include "app/map_service.h"
 #include "app/open_files.h"
 #include "app/version.h"
@@ -13,6 +14,26 @@ namespace {
 
 constexpr std::size_t kShardsExpected = 16;  // that may come while the router runs
 
+std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr<MapService>& maps) {
+  auto made = std::make_shared<admin::Surroundings>();
+  made->store = maps->store();
+  made->router = maps->router();
+  made->map = [maps] { return maps->current(); };
+  made->lease_valid = [maps] { return maps->lease_valid(); };
+  made->store_reachable = [maps] { return maps->store_reachable(); };
+  made->pools = [maps] {
+    std::vector<admin::PoolState> pools;
+    maps->with_server([&pools](frontend::Server& server) { pools = server.pools(); });
+    return pools;
+  };
+  made->statistics = [maps] {
+    std::vector<admin::Statistic> statistics;
+    maps->with_server([&statistics](frontend::Server& server) { statistics = server.statistics(); });
+    return statistics;
+  };
+  return made;
+}
+
 }  // namespace
 
 Result<Ended> run_server(const Config& config,
@@ -22,7 +43,9 @@ Result<Ended> run_server(const Config& config,
   const std::size_t shards = maps->current()->shards().size();
   raise_open_files(config.server.max_clients,
                    config.pool.size * static_cast<int>(std::max(shards, kShardsExpected)));
-  KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps));
+  const auto surroundings = surroundings_of(maps);
+  auto commands = std::make_shared<admin::CommandQueue>(surroundings);
+  KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps, commands));
   maps->attach(*server);
   log::info("listening", {{"address", server->address()},
                           {"database", config.database.name},
@@ -39,6 +62,7 @@ Result<Ended> run_server(const Config& config,
   } else {
     maps->detach();
     server.reset();
+    commands.reset();
     maps->stop();
     log::info("ended");
   }

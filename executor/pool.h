@@ -169,6 +169,13 @@ class PoolDirectory {
   void tell_others(ThreadPools* self, const std::function<void(ThreadPools&)>& work);
   [[nodiscard]] const PoolConfig& config() const { return config_; }
 
+  // For statistics.
+  template <class Visitor>
+  void each_slots(Visitor&& visit) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, slots] : slots_) visit(*slots);
+  }
+
  private:
   PoolConfig config_;
   std::mutex mutex_;

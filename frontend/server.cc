@@ -33,12 +33,17 @@ Server::~Server() {
 
 Result<std::unique_ptr<Server>> Server::start(const Config& config) {
   KG_TRY(auto maps, fixed_map(config));
-  return start(config, std::move(maps));
+  admin::Surroundings surroundings{.router = config.server.listen};
+  surroundings.map = [maps] { return maps->current(); };
+  auto commands =
+      std::make_shared<admin::CommandQueue>(std::make_shared<admin::Surroundings>(std::move(surroundings)));
+  return start(config, std::move(maps), std::move(commands));
 }
 
-Result<std::unique_ptr<Server>> Server::start(const Config& config, std::shared_ptr<MapSource> maps) {
+Result<std::unique_ptr<Server>> Server::start(const Config& config, std::shared_ptr<MapSource> maps,
+                                              std::shared_ptr<admin::CommandQueue> commands) {
   std::unique_ptr<Server> server(new Server);
-  server->shared_ = std::make_unique<Shared>(config, std::move(maps));
+  server->shared_ = std::make_unique<Shared>(config, std::move(maps), std::move(commands));
   Shared& shared = *server->shared_;
   KG_TRY(shared.users, UserTable::make(config));
   KG_TRY(auto tls, load_tls(config.server));
@@ -81,6 +86,19 @@ void Server::deliver(const shardmap::MapPtr& map) {
     if (missing->fetch_sub(1) == 1) maps->taken(epoch);
   };
   for (auto& worker : shared_->workers) worker->deliver(map, taken);
+}
+
+std::vector<admin::PoolState> Server::pools() const {
+  std::vector<admin::PoolState> states;
+  shared_->pools.each_slots([&states](const executor::PoolSlots& slots) {
+    states.push_back(
+        {slots.login()->shard, slots.login()->role, slots.open(), slots.limit(), slots.waiting.load()});
+  });
+  return states;
+}
+
+std::vector<admin::Statistic> Server::statistics() const {
+  return {{"clients", shared_->clients.load()}, {"connections", shared_->connections.load()}};
 }
 
 void Server::reload_tls() {

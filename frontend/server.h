@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "admin/commands/command_queue.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "frontend/map_source.h"
@@ -18,7 +19,8 @@ struct Shared;
 class Server {
  public:
   // Listens when it returns. A map without a shard is no reason not to start: clients come to make one.
-  static Result<std::unique_ptr<Server>> start(const Config& config, std::shared_ptr<MapSource> maps);
+  static Result<std::unique_ptr<Server>> start(const Config& config, std::shared_ptr<MapSource> maps,
+                                               std::shared_ptr<admin::CommandQueue> commands);
   // With the map that config.shards are.
   static Result<std::unique_ptr<Server>> start(const Config& config);
   ~Server();
@@ -31,6 +33,10 @@ class Server {
   // A newer map, for all threads; the source learns by taken() when the last has it. Any thread, one at a time,
   // in rising epochs. Does nothing once the server has been shut down.
   void deliver(const shardmap::MapPtr& map);
+
+  // For SHOW and metrics. Any thread, while the server lives.
+  [[nodiscard]] std::vector<admin::PoolState> pools() const;
+  [[nodiscard]] std::vector<admin::Statistic> statistics() const;
 
   // The certificate and key again, for connections from now on. The old ones stay when the new ones cannot be
   // used.

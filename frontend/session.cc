@@ -161,6 +161,11 @@ io::Task<> Session::converse() {
       co_await std::move(obtaining);
       continue;
     }
+    if (blocked_ == Blocked::kOnCommands) {
+      auto running = run_commands();
+      co_await std::move(running);
+      continue;
+    }
     if (lease_ && relay_.idle() && lease_->out.empty()) {
       if (must_look()) {
         auto looking = look_at_session_state();

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "admin/commands/command.h"
+#include "admin/commands/command_result.h"
 #include "executor/relay.h"
 #include "executor/session_state.h"
 #include "frontend/login.h"
@@ -71,6 +73,13 @@ class Session {
   io::Task<> look_at_session_state();
   void tell_parameters();
   Status still_wanted();
+
+  // ---- Kintsugi's own statements (session_commands.cc) ----
+  [[nodiscard]] admin::Actor actor() const;
+  io::Task<Result<admin::CommandResult>> await_command(admin::Command command);
+  io::Task<Result<std::string>> run_command(std::string text, bool describe, std::vector<std::int16_t> formats);
+  bool start_commands(std::string_view text);
+  io::Task<> run_commands();
 
   // ---- the client's messages (session_requests.cc); false: blocked, the message comes again ----
   bool on_message(const wire::Frame& frame);
@@ -138,7 +147,8 @@ class Session {
     std::uint64_t batch = 0;  // how many Syncs came before its Parse
   } unnamed_;
 
-  enum class Blocked : std::uint8_t { kNo, kOnBackend, kOnAnswers } blocked_ = Blocked::kNo;
+  enum class Blocked : std::uint8_t { kNo, kOnBackend, kOnAnswers, kOnCommands } blocked_ = Blocked::kNo;
+  std::string commands_text_;           // of kOnCommands
   std::optional<Error> backend_error_;  // why no connection was to be had, for the message that wanted one
   std::uint64_t copy_left_ = 0;         // of a CopyData message that goes by in pieces
   bool copy_dropped_ = false;

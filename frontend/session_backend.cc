@@ -196,7 +196,7 @@ void Session::cancel(std::function<void()> on_done) {
     worker_.send_cancel(*pool_, *lease_, key_, std::move(on_done));
     return;
   }
-  if (blocked_ == Blocked::kOnBackend) {
+  if (blocked_ == Blocked::kOnBackend || blocked_ == Blocked::kOnCommands) {
     canceled_ = true;
     waiter_.notify();
   }

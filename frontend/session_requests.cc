@@ -106,6 +106,7 @@ bool Session::on_query(const wire::Frame& frame) {
     return false;
   }
   if (std::exchange(preparation_failed_, false)) return true;  // the client has had the error and the end
+  if (start_commands(*text)) return true;
   StatementEffects effects = effects_of(*text);
   if (Error error; refuse_sequence_state(effects.flags, &error)) {
     reject_query(error);

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "admin/commands/command_queue.h"
 #include "base/config.h"
 #include "base/io/gate.h"
 #include "executor/pool.h"
@@ -25,10 +26,12 @@ class Worker;
 
 // What all threads see. Immutable but for the atomics and the TLS context, which is exchanged under its lock.
 struct Shared {
-  Shared(const Config& c, std::shared_ptr<MapSource> m) : config(c), maps(std::move(m)), pools(c.pool) {}
+  Shared(const Config& c, std::shared_ptr<MapSource> m, std::shared_ptr<admin::CommandQueue> q)
+      : config(c), maps(std::move(m)), commands(std::move(q)), pools(c.pool) {}
 
   Config config;
   const std::shared_ptr<MapSource> maps;  // whose lease and store; the map itself is Worker::map()
+  const std::shared_ptr<admin::CommandQueue> commands;  // Kintsugi's own statements are run there
   UserTable users;
   executor::PoolDirectory pools;
   std::vector<std::unique_ptr<Worker>> workers;

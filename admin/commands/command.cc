@@ -43,6 +43,32 @@ std::string upper(std::string_view word) {
   return text;
 }
 
+std::string shown_job(const StartJob& c) {
+  using splitmerge::JobType;
+  const splitmerge::JobRequest& r = c.request;
+  std::string text;
+  switch (r.type) {
+    case JobType::kMove: text = "MOVE SHARDLET " + named(r.shardlets.at(0)); break;
+    case JobType::kSplit: text = "SPLIT SHARDLET " + named(r.shardlets.at(0)); break;
+    case JobType::kMerge:
+      text = "MERGE SHARDLETS ";
+      for (std::size_t i = 0; i < r.shardlets.size(); ++i) text += (i > 0 ? ", " : "") + named(r.shardlets[i]);
+      break;
+    case JobType::kDrain: text = "DRAIN SHARD " + named(r.shard); break;
+    case JobType::kRebalance:
+      text = "REBALANCE";
+      if (!r.map.empty()) text += " SHARD MAP " + named(r.map);
+      break;
+    case JobType::kProvision: text = "provision shard " + named(r.shard); break;
+  }
+  if (r.at) text += " AT " + shown(*r.at);
+  if (!r.into.empty()) text += " INTO " + list(r.into, named);
+  if (!r.move.empty()) text += " MOVE " + named(r.move);
+  if (!r.to.empty()) text += std::string(r.type == JobType::kMerge ? " ON" : " TO") + " SHARD " + named(r.to);
+  if (r.mode == splitmerge::MoveMode::kOffline) text += " WITH (mode = offline)";
+  return text;
+}
+
 const char* if_exists(bool said) {
   return said ? "IF EXISTS " : "";
 }
@@ -107,6 +133,10 @@ struct Describer {
   std::string operator()(const UnplaceTable& c) const {
     return "unshard table " + named(c.schema) + "." + named(c.name);
   }
+  std::string operator()(const StartJob& c) const { return shown_job(c); }
+  std::string operator()(const ControlJob& c) const {
+    return (c.resume ? "RESUME JOB " : "CANCEL JOB ") + std::to_string(c.id);
+  }
   std::string operator()(const Show& c) const {
     static constexpr const char* kWhat[] = {"SHARDS",  "SHARD MAPS", "SHARDLETS", "SHARDED TABLES", "JOBS",
                                             "ROUTERS", "POOLS",      "STATS",     "AUDIT"};
@@ -135,6 +165,19 @@ struct Tag {
   std::string_view operator()(const DropShardlet&) const { return "DROP SHARDLET"; }
   std::string_view operator()(const PlaceTable&) const { return "ALTER TABLE"; }
   std::string_view operator()(const UnplaceTable&) const { return "ALTER TABLE"; }
+  std::string_view operator()(const StartJob& c) const {
+    using splitmerge::JobType;
+    switch (c.request.type) {
+      case JobType::kMove: return "MOVE SHARDLET";
+      case JobType::kSplit: return "SPLIT SHARDLET";
+      case JobType::kMerge: return "MERGE SHARDLETS";
+      case JobType::kDrain: return "DRAIN SHARD";
+      case JobType::kRebalance: return "REBALANCE";
+      case JobType::kProvision: break;
+    }
+    return "PROVISION";
+  }
+  std::string_view operator()(const ControlJob& c) const { return c.resume ? "RESUME JOB" : "CANCEL JOB"; }
   std::string_view operator()(const Show&) const { return "SHOW"; }
   std::string_view operator()(const Lookup&) const { return "LOOKUP"; }
   std::string_view operator()(const Check&) const { return "RECOVER CHECK"; }
@@ -147,6 +190,7 @@ struct Tag {
 
 bool only_looks(const Command& command) {
   if (const auto* resolve = std::get_if<Resolve>(&command)) return resolve->dry_run;
+  if (const auto* job = std::get_if<StartJob>(&command)) return job->dry_run;
   return std::holds_alternative<Show>(command) || std::holds_alternative<Lookup>(command) ||
          std::holds_alternative<Check>(command) || std::holds_alternative<Export>(command);
 }
@@ -156,7 +200,10 @@ Role role_needed(const Command& command) {
     return show->what == Show::What::kAudit ? Role::kOperator : Role::kViewer;
   }
   if (std::holds_alternative<Lookup>(command)) return Role::kViewer;
-  if (std::holds_alternative<Check>(command)) return Role::kOperator;
+  if (std::holds_alternative<Check>(command) || std::holds_alternative<StartJob>(command) ||
+      std::holds_alternative<ControlJob>(command)) {
+    return Role::kOperator;
+  }
   if (const auto* alter = std::get_if<AlterShardlet>(&command); alter != nullptr && !alter->new_name) {
     return Role::kOperator;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shardmap/map_commands.h"
+#include "splitmerge/job.h"
 
 namespace kintsugi::admin {
 
@@ -72,6 +73,17 @@ struct UnplaceTable {
   bool if_exists = false;
 };
 
+// A split, merge, move, drain or rebalance. Answers with the job at once, or when it has ended.
+struct StartJob {
+  splitmerge::JobRequest request;
+  bool wait = false;
+  bool dry_run = false;  // drain, rebalance: says what would be moved, moves nothing
+};
+struct ControlJob {
+  std::uint64_t id = 0;
+  bool resume = false;  // else cancel
+};
+
 struct Show {
   enum class What : std::uint8_t {
     kShards,
@@ -110,11 +122,11 @@ struct Import {
 
 }  // namespace command
 
-using Command =
-    std::variant<command::CreateShard, command::AlterShard, command::DropShard, command::CreateMap,
-                 command::DropMap, command::CreateShardlet, command::AlterShardlet, command::DropShardlet,
-                 command::PlaceTable, command::UnplaceTable, command::Show, command::Lookup, command::Check,
-                 command::Resolve, command::Export, command::Import>;
+using Command = std::variant<command::CreateShard, command::AlterShard, command::DropShard, command::CreateMap,
+                             command::DropMap, command::CreateShardlet, command::AlterShardlet,
+                             command::DropShardlet, command::PlaceTable, command::UnplaceTable,
+                             command::StartJob, command::ControlJob, command::Show, command::Lookup,
+                             command::Check, command::Resolve, command::Export, command::Import>;
 
 // Whose role suffices.
 [[nodiscard]] Role role_needed(const Command& command);

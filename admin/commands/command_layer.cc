@@ -2,6 +2,7 @@
 
 #include "admin/commands/audit.h"
 #include "admin/commands/expected_epoch.h"
+#include "admin/commands/job_commands.h"
 #include "admin/commands/show.h"
 #include "executor/dsn.h"
 #include "shardmap/map_feed.h"
@@ -40,7 +41,7 @@ Result<CommandResult> unless(bool fine, std::string_view state, Result<CommandRe
 
 CommandResult sentences(const char* column, const std::vector<std::string>& lines) {
   CommandResult result;
-  result.columns = {{column, ""}};
+  result.columns = {{column}};
   for (const std::string& line : lines) result.objects.push_back({{column, line}});
   return result;
 }
@@ -48,6 +49,7 @@ CommandResult sentences(const char* column, const std::vector<std::string>& line
 // Each command that changes something, done with `store`.
 struct Changer {
   MapStore& store;
+  Face face;
   const CommandRun& run;
 
   [[nodiscard]] MapCommands map() const { return MapCommands(store); }
@@ -88,6 +90,8 @@ struct Changer {
     return unless(c.if_exists, sqlstate::kUndefinedObject,
                   made(map().drop_table(c.schema, c.name, run.deadline)));
   }
+  Result<CommandResult> operator()(const StartJob& c) const { return start_job(store, c, face, run); }
+  Result<CommandResult> operator()(const ControlJob& c) const { return control_job(store, c, face, run); }
   Result<CommandResult> operator()(const Resolve& c) const {
     const auto side = c.from_shards ? shardmap::Side::kShards : shardmap::Side::kStore;
     KG_TRY(const auto lines, shardmap::resolve(store, side, c.dry_run, run.deadline));
@@ -102,10 +106,14 @@ struct Changer {
   }
 };
 
+std::vector<ResultColumn> check_columns() {
+  return {{"kind"}, {"shard"}, {"what"}};
+}
+
 Result<CommandResult> check(MapStore& store, const Check& request, Deadline deadline) {
   KG_TRY(const auto differences, shardmap::check(store, request.rows, deadline));
   CommandResult result;
-  result.columns = {{"kind", ""}, {"shard", ""}, {"what", ""}};
+  result.columns = check_columns();
   for (const shardmap::Difference& difference : differences) {
     result.objects.push_back({{"kind", std::string(shardmap::name_of(difference.kind))},
                               {"shard", difference.shard},
@@ -115,6 +123,16 @@ Result<CommandResult> check(MapStore& store, const Check& request, Deadline dead
 }
 
 }  // namespace
+
+std::vector<ResultColumn> columns_of(const Command& command) {
+  if (const auto* c = std::get_if<Show>(&command)) return columns_of(*c);
+  if (std::holds_alternative<Lookup>(command)) return lookup_columns();
+  if (std::holds_alternative<Check>(command)) return check_columns();
+  if (std::holds_alternative<Resolve>(command)) return {{"done"}};
+  if (const auto* c = std::get_if<StartJob>(&command)) return c->dry_run ? plan_columns() : job_columns();
+  if (std::holds_alternative<ControlJob>(command)) return job_columns();
+  return {};
+}
 
 CommandLayer::CommandLayer(std::shared_ptr<const Surroundings> surroundings)
     : surroundings_(std::move(surroundings)) {}
@@ -143,8 +161,8 @@ Result<CommandResult> CommandLayer::run(const Command& command, const Actor& act
   }
   Result<CommandResult> done = only_looks(command)
                                    ? look(command, actor, run)
-                                   : change(describe(command), actor, run, [&command, &run](MapStore& store) {
-                                       return std::visit(Changer{store, run}, command);
+                                   : change(describe(command), actor, run, [&](MapStore& opened) {
+                                       return std::visit(Changer{opened, actor.face, run}, command);
                                      });
   if (done && done->tag.empty()) done->tag = tag_of(command);
   return done;
@@ -158,7 +176,8 @@ Result<CommandResult> CommandLayer::look(const Command& command, const Actor& ac
   if (const auto* c = std::get_if<Lookup>(&command)) return lookup(*c, actor.face, *surroundings_->map());
   KG_TRY(MapStore * opened, store(run.deadline));
   if (const auto* c = std::get_if<Check>(&command)) return check(*opened, *c, run.deadline);
-  if (const auto* c = std::get_if<Resolve>(&command)) return Changer{*opened, run}(*c);
+  if (const auto* c = std::get_if<Resolve>(&command)) return Changer{*opened, actor.face, run}(*c);
+  if (const auto* c = std::get_if<StartJob>(&command)) return Changer{*opened, actor.face, run}(*c);
   CommandResult result;
   KG_TRY(result.text, MapCommands(*opened).export_all(run.deadline));
   return result;
@@ -188,14 +207,14 @@ void CommandLayer::wait_for_routers(MapStore& store, Deadline deadline, CommandR
 Result<CommandResult> CommandLayer::record_table(const shardmap::Table& table, const std::string& what,
                                                  const Actor& actor, const CommandRun& run) {
   return change(what, actor, run,
-                [&](MapStore& store) { return made(MapCommands(store).put_table(table, run.deadline)); });
+                [&](MapStore& opened) { return made(MapCommands(opened).put_table(table, run.deadline)); });
 }
 
 Result<CommandResult> CommandLayer::forget_table(const std::string& schema, const std::string& name,
                                                  const std::string& what, const Actor& actor,
                                                  const CommandRun& run) {
-  return change(what, actor, run, [&](MapStore& store) {
-    return made(MapCommands(store).drop_table(schema, name, run.deadline));
+  return change(what, actor, run, [&](MapStore& opened) {
+    return made(MapCommands(opened).drop_table(schema, name, run.deadline));
   });
 }
 

@@ -29,6 +29,9 @@ struct CommandRun {
 // The SQLSTATE of a change that was asked for an epoch which is no longer the map's.
 inline constexpr std::string_view kEpochMoved = "KG007";
 
+// Of what a command answers, before it has run; none: it answers with its tag alone.
+[[nodiscard]] std::vector<ResultColumn> columns_of(const Command& command);
+
 class CommandLayer {
  public:
   explicit CommandLayer(std::shared_ptr<const Surroundings> surroundings);

@@ -13,8 +13,8 @@ namespace kintsugi::admin {
 using Json = nlohmann::ordered_json;
 
 struct ResultColumn {
-  std::string name;    // as SQL shows it
-  std::string member;  // of the object, where it is another
+  std::string name;         // as SQL shows it
+  std::string member = {};  // of the object, where it is another
   std::uint32_t type_oid = 25;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "admin/commands/audit.h"
+#include "admin/commands/job_commands.h"
 #include "base/dsn_text.h"
 #include "shardmap/map_feed.h"
 
@@ -167,7 +168,6 @@ tl::unexpected<Error> no_such(const char* what, const std::string& name) {
 }
 
 Status show_shards(const Show& request, const ShardMap& map, CommandResult& result) {
-  result.columns = {{"name", ""}, {"dsn", ""}, {"state", ""}, {"home", "", kBool}, {"entries", "", kBigint}};
   if (request.name) {
     const shardmap::Shard* shard = map.shard_named(*request.name);
     if (shard == nullptr) return no_such("shard", *request.name);
@@ -185,8 +185,6 @@ Status show_shards(const Show& request, const ShardMap& map, CommandResult& resu
 }
 
 Status show_maps(const Show& request, Face face, const ShardMap& map, CommandResult& result) {
-  result.columns = {{"name", ""},   {"kind", ""},           {"key", ""}, {"shardlets", "", kBigint},
-                    {"shards", ""}, {"tables", "", kBigint}};
   if (request.name) {
     const Mapping* mapping = map.mapping(*request.name);
     if (mapping == nullptr) return no_such("shard map", *request.name);
@@ -259,8 +257,6 @@ bool show_shardlets_of(const Show& request, Face face, const ShardMap& map, cons
 }
 
 Status show_shardlets(const Show& request, Face face, const ShardMap& map, CommandResult& result) {
-  result.columns = {{"name", ""},   {"map", ""},   {"low", ""},  {"high", ""},
-                    {"values", ""}, {"shard", ""}, {"state", ""}};
   if (!request.map.empty() && map.mapping(request.map) == nullptr) return no_such("shard map", request.map);
   if (!request.shard.empty() && map.shard_named(request.shard) == nullptr)
     return no_such("shard", request.shard);
@@ -286,7 +282,6 @@ Status show_shardlets(const Show& request, Face face, const ShardMap& map, Comma
 }
 
 Status show_tables(const Show& request, Face face, const ShardMap& map, CommandResult& result) {
-  result.columns = {{"name", ""}, {"kind", ""}, {"map", ""}, {"key", ""}};
   if (!request.map.empty() && map.mapping(request.map) == nullptr) return no_such("shard map", request.map);
   Page page(request, result);
   for (const shardmap::Table* table : map.tables()) {
@@ -302,9 +297,6 @@ Status show_tables(const Show& request, Face face, const ShardMap& map, CommandR
 
 Status show_routers(const Surroundings& surroundings, const OpenStore& store, Deadline deadline,
                     CommandResult& result) {
-  result.columns = {
-      {"name", ""},         {"epoch", "", kBigint}, {"age_ms", "", kBigint}, {"lease_ms", "", kBigint},
-      {"alive", "", kBool}, {"this", "", kBool}};
   if (surroundings.store.empty()) {
     result.objects.push_back({{"name", surroundings.router},
                               {"epoch", surroundings.map()->epoch()},
@@ -328,8 +320,6 @@ Status show_routers(const Surroundings& surroundings, const OpenStore& store, De
 }
 
 Status show_pools(const Surroundings& surroundings, CommandResult& result) {
-  result.columns = {
-      {"shard", ""}, {"role", ""}, {"open", "", kBigint}, {"limit", "", kBigint}, {"waiting", "", kBigint}};
   if (!surroundings.pools) return {};
   for (const PoolState& pool : surroundings.pools()) {
     result.objects.push_back({{"shard", pool.shard},
@@ -342,7 +332,6 @@ Status show_pools(const Surroundings& surroundings, CommandResult& result) {
 }
 
 Status show_stats(const Surroundings& surroundings, CommandResult& result) {
-  result.columns = {{"name", ""}, {"value", "", kBigint}};
   if (!surroundings.statistics) return {};
   for (const Statistic& statistic : surroundings.statistics()) {
     result.objects.push_back({{"name", statistic.name}, {"value", statistic.value}});
@@ -352,8 +341,6 @@ Status show_stats(const Surroundings& surroundings, CommandResult& result) {
 
 Status show_audit(const Show& request, const Surroundings& surroundings, const OpenStore& store,
                   Deadline deadline, CommandResult& result) {
-  result.columns = {{"at", ""},     {"who", ""},  {"role", ""},   {"face", ""},
-                    {"router", ""}, {"what", ""}, {"result", ""}, {"epoch", "", kBigint}};
   if (surroundings.store.empty()) return {};
   KG_TRY(shardmap::MapStore * opened, store());
   KG_TRY(const auto trail, audit_trail(*opened, deadline));
@@ -368,18 +355,30 @@ Status show_audit(const Show& request, const Surroundings& surroundings, const O
 
 }  // namespace
 
-std::optional<std::string> CommandResult::value(const Json& object, const ResultColumn& column) const {
-  const auto found = object.find(column.member.empty() ? column.name : column.member);
-  if (found == object.end() || found->is_null()) return std::nullopt;
-  if (found->is_string()) return found->get<std::string>();
-  if (found->is_boolean()) return found->get<bool>() ? "t" : "f";
-  if (found->is_array()) {
-    std::string text;
-    for (const Json& item : *found)
-      text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
-    return text;
+std::vector<ResultColumn> columns_of(const Show& request) {
+  switch (request.what) {
+    case Show::What::kShards:
+      return {{"name"}, {"dsn"}, {"state"}, {"home", "", kBool}, {"entries", "", kBigint}};
+    case Show::What::kMaps:
+      return {{"name"}, {"kind"}, {"key"}, {"shardlets", "", kBigint}, {"shards"}, {"tables", "", kBigint}};
+    case Show::What::kShardlets:
+      return {{"name"}, {"map"}, {"low"}, {"high"}, {"values"}, {"shard"}, {"state"}};
+    case Show::What::kTables: return {{"name"}, {"kind"}, {"map"}, {"key"}};
+    case Show::What::kRouters:
+      return {{"name"},
+              {"epoch", "", kBigint},
+              {"age_ms", "", kBigint},
+              {"lease_ms", "", kBigint},
+              {"alive", "", kBool},
+              {"this", "", kBool}};
+    case Show::What::kPools:
+      return {{"shard"}, {"role"}, {"open", "", kBigint}, {"limit", "", kBigint}, {"waiting", "", kBigint}};
+    case Show::What::kStats: return {{"name"}, {"value", "", kBigint}};
+    case Show::What::kAudit:
+      return {{"at"}, {"who"}, {"role"}, {"face"}, {"router"}, {"what"}, {"result"}, {"epoch", "", kBigint}};
+    case Show::What::kJobs: break;
   }
-  return found->dump();
+  return job_columns();
 }
 
 Result<CommandResult> show(const Show& request, Face face, const Surroundings& surroundings,
@@ -387,6 +386,7 @@ Result<CommandResult> show(const Show& request, Face face, const Surroundings& s
   const shardmap::MapPtr map = surroundings.map();
   CommandResult result;
   result.tag = "SHOW";
+  result.columns = columns_of(request);
   result.epoch = map->epoch();
   Status done;
   switch (request.what) {
@@ -398,10 +398,21 @@ Result<CommandResult> show(const Show& request, Face face, const Surroundings& s
     case Show::What::kPools: done = show_pools(surroundings, result); break;
     case Show::What::kStats: done = show_stats(surroundings, result); break;
     case Show::What::kAudit: done = show_audit(request, surroundings, store, deadline, result); break;
-    case Show::What::kJobs: done = fail(sqlstate::kNotSupported, "there are no jobs in this version"); break;
+    case Show::What::kJobs:
+      if (surroundings.store.empty()) break;
+      if (auto opened = store(); !opened) {
+        done = fail(opened.error());
+      } else {
+        done = show_jobs(**opened, request, face, deadline, result);
+      }
+      break;
   }
   if (!done) return fail(done.error());
   return result;
+}
+
+std::vector<ResultColumn> lookup_columns() {
+  return {{"map"}, {"key"}, {"shardlet"}, {"shard"}, {"state"}};
 }
 
 Result<CommandResult> lookup(const command::Lookup& request, Face face, const ShardMap& map) {
@@ -411,13 +422,14 @@ Result<CommandResult> lookup(const command::Lookup& request, Face face, const Sh
   const auto found = mapping->find(key);
   const std::string key_text = shown(mapping->key_types(), key);
   if (!found) {
-    return fail(sqlstate::kNoShardlet, "shard map \"" + request.map + "\" has no shardlet for the key " + key_text,
+    return fail(sqlstate::kNoShardlet,
+                "shard map \"" + request.map + "\" has no shardlet for the key " + key_text,
                 "CREATE SHARDLET makes one.");
   }
   CommandResult result;
   result.tag = "LOOKUP";
   result.epoch = map.epoch();
-  result.columns = {{"map", ""}, {"key", ""}, {"shardlet", ""}, {"shard", ""}, {"state", ""}};
+  result.columns = lookup_columns();
   Json json = Json::object();
   json["map"] = request.map;
   json["key"] = face == Face::kSql ? Json(key_text) : bound_json(mapping->key_types(), key);

@@ -15,8 +15,13 @@ namespace kintsugi::admin {
 
 using OpenStore = std::function<Result<shardmap::MapStore*>()>;
 
+// Of what show() answers: SQL clients ask for them before they run it.
+[[nodiscard]] std::vector<ResultColumn> columns_of(const command::Show& request);
+
 Result<CommandResult> show(const command::Show& request, Face face, const Surroundings& surroundings,
                            const OpenStore& store, Deadline deadline);
+
+[[nodiscard]] std::vector<ResultColumn> lookup_columns();
 
 // One row: where the key is.
 Result<CommandResult> lookup(const command::Lookup& request, Face face, const shardmap::ShardMap& map);

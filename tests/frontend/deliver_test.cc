@@ -42,9 +42,13 @@ Config on_free_port() {
   return config;
 }
 
+std::shared_ptr<admin::CommandQueue> commands() {
+  return std::make_shared<admin::CommandQueue>(std::make_shared<admin::Surroundings>());
+}
+
 TEST(Deliver, EachEpochIsTakenOnceAllThreadsHaveIt) {
   auto source = std::make_shared<Source>();
-  auto server = Server::start(on_free_port(), source);
+  auto server = Server::start(on_free_port(), source, commands());
   ASSERT_TRUE(server) << server.error().to_string();
   shardmap::MapPtr map = source->current();
   std::vector<std::uint64_t> expected;
@@ -60,7 +64,7 @@ TEST(Deliver, EachEpochIsTakenOnceAllThreadsHaveIt) {
 
 TEST(Deliver, AServerThatWasShutDownTakesNothing) {
   auto source = std::make_shared<Source>();
-  auto server = Server::start(on_free_port(), source);
+  auto server = Server::start(on_free_port(), source, commands());
   ASSERT_TRUE(server);
   (*server)->shutdown(0ms);
   (*server)->deliver(source->current());

@@ -1,0 +1,23 @@
+// Commands about jobs: started, watched, stopped. The work itself is splitmerge/'s. Private to admin/commands/.
+#pragma once
+
+#include "admin/commands/command.h"
+#include "admin/commands/command_layer.h"
+#include "admin/commands/command_result.h"
+
+namespace kintsugi::admin {
+
+[[nodiscard]] std::vector<ResultColumn> job_columns();
+
+[[nodiscard]] std::vector<ResultColumn> plan_columns();  // of a dry run
+
+// The job as it is now, or as it has ended with `wait`; a job that failed is an error then. With dry_run the
+// moves that would be made.
+Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJob& request, Face face,
+                                const CommandRun& run);
+Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
+                                  const CommandRun& run);
+Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face, Deadline deadline,
+                 CommandResult& result);
+
+}  // namespace kintsugi::admin

@@ -1,0 +1,154 @@
+// Kintsugi's own statements in a session: handed to the command queue, waited for without a thread, answered.
+#include "admin/commands/command_queue.h"
+#include "base/log.h"
+#include "frontend/own_commands.h"
+#include "frontend/session.h"
+#include "parser/parser.h"
+#include "parser/split_statements.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Without a statement_timeout: adopting a large table reads every key of it.
+constexpr auto kCommandTimeout = 1h;
+// What a command that was cancelled gets to end.
+constexpr auto kCancelPatience = 10s;
+
+struct Waiting {
+  io::Waiter* waiter;
+  std::optional<Result<admin::CommandResult>> result;
+};
+
+parser::Parser& parser_of_thread() {
+  thread_local parser::Parser parser;
+  return parser;
+}
+
+// Words that some statement of ours begins with; everything else is not parsed for nothing.
+bool may_be_own(std::string_view text) {
+  static constexpr std::string_view kFirst[] = {"alter", "cancel",    "create", "drain", "drop", "merge",
+                                                "move",  "rebalance", "resume", "show",  "split"};
+  parser::Scanner scanner(text, true);
+  const std::string_view word = scanner.next().of(text);
+  for (const std::string_view first : kFirst) {
+    if (word.size() == first.size() && std::equal(word.begin(), word.end(), first.begin(), [](char a, char b) {
+          return std::tolower(static_cast<unsigned char>(a)) == b;
+        })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_own(std::string_view text) {
+  if (!may_be_own(text)) return false;
+  const auto statement = parser_of_thread().parse(text);
+  return statement && is_command(**statement);
+}
+
+}  // namespace
+
+admin::Actor Session::actor() const {
+  const UserTable& users = worker_.shared().users;
+  const User* user = users.find(user_.user);
+  const bool admin = users.open_to_all() || (user != nullptr && user->admin);
+  return {user_.user, admin ? admin::Role::kAdmin : admin::Role::kViewer, admin::Face::kSql};
+}
+
+io::Task<Result<admin::CommandResult>> Session::await_command(admin::Command command) {
+  const milliseconds limit = worker_.shared().config.limits.statement_timeout;
+  const Deadline deadline = Deadline::in(limit.count() > 0 ? limit : milliseconds(kCommandTimeout));
+  auto waiting = std::make_shared<Waiting>(Waiting{&waiter_, {}});
+  const auto ticket = worker_.shared().commands->submit(
+      std::move(command), actor(), deadline,
+      [waiting, mailbox = worker_.loop().mailbox()](Result<admin::CommandResult> result) {
+        mailbox->post([waiting, result = std::move(result)]() mutable {
+          waiting->result = std::move(result);
+          if (waiting->waiter != nullptr) waiting->waiter->notify();
+        });
+      });
+  canceled_ = false;
+  Deadline patience = deadline.is_never() ? deadline : Deadline::at(deadline.time() + kCancelPatience);
+  std::optional<Error> unwanted;
+  client_.want(!client_eof_, false);
+  while (!waiting->result) {
+    if (!unwanted) {
+      if (Status wanted = still_wanted(); !wanted) {
+        unwanted = wanted.error();
+        *ticket = true;
+        patience = patience.sooner(Deadline::in(kCancelPatience));
+      }
+    }
+    if (worker_.ending() || client_eof_ || !co_await waiter_.wait(patience)) break;
+  }
+  waiting->waiter = nullptr;
+  if (waiting->result) co_return std::move(*waiting->result);
+  if (unwanted) co_return fail(*unwanted);
+  co_return fail(sqlstate::kQueryCanceled, "canceling statement due to statement timeout");
+}
+
+// One statement; its rows are in to_client_ when this ends, its tag or its error is the answer.
+io::Task<Result<std::string>> Session::run_command(std::string text, bool describe,
+                                                   std::vector<std::int16_t> formats) {
+  auto statement = parser_of_thread().parse(text);
+  if (!statement) co_return fail(std::move(statement).error());
+  auto command = command_of(**statement, "public");
+  if (!command) co_return fail(std::move(command).error());
+  auto running = await_command(std::move(*command));
+  Result<admin::CommandResult> result = co_await std::move(running);
+  if (!result) co_return fail(std::move(result).error());
+  std::string& out = to_client_.compose();
+  for (const std::string& notice : result->notices) {
+    wire::append_notice(out, {.severity = "NOTICE", .sqlstate = "00000", .message = notice});
+  }
+  if (!result->columns.empty()) {
+    if (describe) append_columns(out, result->columns, formats);
+    append_rows(out, *result, formats);
+  }
+  co_return std::move(result->tag);
+}
+
+// ---- simple queries
+
+// True: the text is ours and is run when the session's coroutine has its turn.
+bool Session::start_commands(std::string_view text) {
+  bool ours = false, others = false;
+  for (const parser::Range range : parser::split_statements(text)) {
+    (is_own(text.substr(range.begin, range.end - range.begin)) ? ours : others) = true;
+  }
+  if (!ours) return false;
+  if (others) {
+    reject_query({.sqlstate = std::string(sqlstate::kNotSupported),
+                  .message = "statements about shards and other statements cannot be sent in one message",
+                  .hint = "Send them one after the other."});
+    return true;
+  }
+  if (lease_ && lease_->status != wire::TransactionStatus::kIdle) {
+    reject_query(
+        {.sqlstate = "25001", .message = "statements about shards cannot run inside a transaction block"});
+    return true;
+  }
+  commands_text_ = text;
+  blocked_ = Blocked::kOnCommands;
+  return true;
+}
+
+io::Task<> Session::run_commands() {
+  const std::string text = std::exchange(commands_text_, {});
+  for (const parser::Range range : parser::split_statements(text)) {
+    auto running = run_command(text.substr(range.begin, range.end - range.begin), true, {});
+    const Result<std::string> tag = co_await std::move(running);
+    if (!tag) {
+      wire::append_error(to_client_.compose(), "ERROR", tag.error());
+      break;
+    }
+    wire::append_command_complete(to_client_.compose(), *tag);
+  }
+  wire::append_ready_for_query(to_client_.compose(), wire::TransactionStatus::kIdle);
+  blocked_ = Blocked::kNo;
+  unfed_ = !in_.empty();
+}
+
+}  // namespace kintsugi::frontend

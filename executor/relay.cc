@@ -122,18 +122,27 @@ Status Relay::on_frame(const Frame& frame, Outbox& client) {
     case server::kCopyOut:
     case server::kCopyDone:
     case server::kParameterDescription: forward(frame, client); return {};
-    case server::kParameterStatus: {
-      KG_TRY(auto parameter, wire::read_parameter_status(frame.body));
-      backend_->note_parameter(parameter.name, parameter.value);
-      client.pass(frame.bytes());
-      return {};
-    }
+    case server::kParameterStatus: return on_parameter_status(frame, client);
     case server::kNotice: forward(frame, client); return {};
     case server::kNotification: client.pass(frame.bytes()); return {};
     default: break;
   }
   return fail(sqlstate::kProtocolViolation,
               "shard " + backend_->shard + " sent an unexpected message of type \"" + frame.type + "\"");
+}
+
+Status Relay::on_parameter_status(const Frame& frame, Outbox& client) {
+  KG_TRY(auto parameter, wire::read_parameter_status(frame.body));
+  if (parameter.name == "application_name" && parameter.value.empty() && !application_name_.empty()) {
+    const std::string* before = backend_->reported->find("application_name");
+    if (before == nullptr || *before != application_name_) {
+      wire::append_parameter_status(client.compose(), "application_name", application_name_);
+    }
+  } else {
+    client.pass(frame.bytes());
+  }
+  backend_->note_parameter(parameter.name, parameter.value);
+  return {};
 }
 
 void Relay::on_parse_complete(const Frame& frame, Outbox& client) {

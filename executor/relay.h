@@ -47,6 +47,10 @@ class Relay {
   // How much of one message that has to be seen whole is kept at the most.
   explicit Relay(std::uint64_t max_message) : max_message_(max_message) {}
 
+  // The client's own, of its startup packet. It is set on connections that others share, so where PostgreSQL reports that
+  // a RESET has led back to no name, the client hears this one.
+  void set_application_name(std::string name) { application_name_ = std::move(name); }
+
   void begin(Backend* backend) { backend_ = backend; }
   [[nodiscard]] bool attached() const { return backend_ != nullptr; }
   void end();
@@ -89,6 +93,7 @@ class Relay {
   Status on_error(const wire::Frame& frame, Outbox& client);
   Status on_command_complete(const wire::Frame& frame, Outbox& client);
   Status on_ready(const wire::Frame& frame, Outbox& client);
+  Status on_parameter_status(const wire::Frame& frame, Outbox& client);
   void on_parse_complete(const wire::Frame& frame, Outbox& client);
   void on_description(const wire::Frame& frame, Outbox& client);
   void forward(const wire::Frame& frame, Outbox& client);
@@ -104,6 +109,7 @@ class Relay {
   }
 
   std::uint64_t max_message_;
+  std::string application_name_;
   Backend* backend_ = nullptr;
   std::deque<Expected> expected_;
   std::uint64_t pass_left_ = 0;  // of a message that goes by in pieces

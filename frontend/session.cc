@@ -94,6 +94,7 @@ io::Task<bool> Session::enter() {
   pool_ = &worker_.pools().pool_for(*login, executor::Settings::intern(std::move(startup)));
   pool_use_ = executor::PoolUse(*pool_);
   if (user_.has_application_name) settings_ = settings_->with("application_name", user_.application_name);
+  relay_.set_application_name(user_.application_name);
   if (shared.config.pool.mode == PoolMode::kSession) pins_ |= executor::kPinMode;
 
   if (pool_->reported()->entries().empty()) {

@@ -186,6 +186,11 @@ bool Session::settle() {
 
 void Session::release_backend() {
   reported_ = lease_->reported;
+  if (!user_.application_name.empty()) {
+    const std::string* name = reported_->find("application_name");
+    if (name != nullptr && name->empty())  // the relay has told it otherwise
+      reported_ = reported_->with("application_name", user_.application_name);
+  }
   effects_ = 0;
   if (relay_.attached()) relay_.end();
   lease_.release();

@@ -35,8 +35,10 @@ LOAD = float(os.environ.get("KINTSUGI_LOAD", "1"))
 SUT = os.environ.get("KINTSUGI_SUT", "kintsugi")
 PROGRAM = os.environ.get("KINTSUGI_PROGRAM", "")
 SANITIZER_WORDS = "AddressSanitizer", "ThreadSanitizer", "LeakSanitizer", "runtime error:", "INVARIANT"
+SANITIZED = os.environ.get("KINTSUGI_SANITIZE", "")
+QUARANTINE_MB = 32  # what AddressSanitizer keeps of freed memory, so that its use is found
 SANITIZER_OPTIONS = {
-    "ASAN_OPTIONS": "detect_leaks=1:exitcode=77:detect_stack_use_after_return=1",
+    "ASAN_OPTIONS": f"detect_leaks=1:exitcode=77:detect_stack_use_after_return=1:quarantine_size_mb={QUARANTINE_MB}",
     "TSAN_OPTIONS": "exitcode=77:second_deadlock_stack=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
@@ -46,6 +48,12 @@ _registered = []
 def scaled(count, least=1):
     """A number of rounds, clients or rows, less of it under a sanitizer."""
     return max(least, int(count * LOAD))
+
+
+def memory_kb(bound):
+    """A bound for what the router's memory may grow by. It is exact in the release build; a sanitizer keeps memory of
+    its own, and leaves us to see that what passes by (100 MB and more) is not collected."""
+    return bound + (QUARANTINE_MB * 2 + 16) * 1024 if SANITIZED else bound
 
 
 def scenario(function=None, *, wire=True, noise=True, pool=2, seconds=60):

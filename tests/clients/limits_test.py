@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from harness import check, main, scaled
+from harness import check, main, memory_kb, scaled
 from postgres import OTHER, OTHER_PASSWORD, PASSWORD, USER, wait_until
 from protocol import RawClient, logged_in, message, query, startup
 from routers import Router, active, connect, in_background, state_of
@@ -137,7 +137,7 @@ def a_client_that_stops_reading(stage):
                 for _ in range(50):
                     assert witness.ask(query("SELECT pg_sleep(0.01)"))[-1] == "Z b'I'"
                 held = router.status_kb() - before
-                assert held < 8000, f"{held} KB for one client that does not read"
+                assert held < memory_kb(8000), f"{held} KB for one client that does not read"
                 received = 0
                 while True:  # and now it reads everything
                     kind, body = stalled.read()
@@ -146,7 +146,7 @@ def a_client_that_stops_reading(stage):
                         break
                 assert received > megabytes * 1000 * 1000
                 grown = router.status_kb("VmHWM") - before
-                assert grown < 16000, f"{grown} KB more at the highest"
+                assert grown < memory_kb(16000), f"{grown} KB more at the highest"
 
 
 @check(seconds=120)
@@ -162,7 +162,7 @@ def a_client_that_sends_without_reading(stage):
             sender.start()
             sender.join(2)  # it gets stuck when everything is full, or is done when all fits: both are fine
             grown = router.status_kb() - before
-            assert grown < 16000, f"{grown} KB"
+            assert grown < memory_kb(16000), f"{grown} KB"
             for i in range(count):
                 assert c.until_ready()[-1] == "Z b'I'", i
             sender.join(20)
@@ -203,7 +203,7 @@ def large_copy_in_is_bounded(stage):
             sender.join(2)
             assert sender.is_alive(), "the router took it all"
             grown = router.status_kb() - before
-            assert grown < 16000, f"{grown} KB"
+            assert grown < memory_kb(16000), f"{grown} KB"
             admin.execute("SELECT pg_advisory_unlock(5)")
             assert c.until_ready()[-2] == f"C {b'COPY %d' % count + bytes(1)!r}"
             sender.join(20)
@@ -235,7 +235,7 @@ def thousands_of_short_connections(stage):
                     c.ask(query("SELECT 1"))
         wait_until("the connections to be gone", lambda: open_files(router) <= files + 4)
         grown = router.status_kb() - before
-        assert grown < 8000, f"{grown} KB more after {scaled(1500, 200)} connections"
+        assert grown < memory_kb(8000), f"{grown} KB more after {scaled(1500, 200)} connections"
 
 
 def open_files(router):

@@ -5,7 +5,7 @@ import re
 import socket
 import struct
 
-from harness import check, main, scaled, scenario
+from harness import check, main, memory_kb, scaled, scenario
 from postgres import DATABASE, OTHER, PASSWORD, USER, wait_until
 from protocol import (
     CANCEL_REQUEST,
@@ -508,7 +508,7 @@ def a_message_above_the_limit(stage):
                 line.split()[2] in ("53400", "54000", "08P01") for line in lines if line.startswith("E")
             ), lines
             assert lines[-1] == "closed" or lines[-1].startswith("Z"), lines
-            assert router.status_kb() - before < 6000, "the oversized message was kept"
+            assert router.status_kb() - before < memory_kb(6000), "the oversized message was kept"
         with logged_in(router) as c:
             assert c.ask(query("SELECT '" + "x" * 500000 + "'"))[-1] == "Z b'I'"
     finally:

@@ -241,6 +241,29 @@ def application_name_is_seen_on_the_server(run):
         )
 
 
+@scenario
+def application_name_comes_back(run):
+    """RESET leads back to the name of the startup packet, and that is all the client hears."""
+    with run.connect(application_name="first app") as a, run.connect(application_name="second app") as b:
+        for statement in (
+            "RESET ALL",
+            "DISCARD ALL",
+            "SET application_name = 'renamed'",
+            "RESET application_name",
+            "SET application_name = 'once more'",
+            "RESET ALL",
+            "BEGIN",
+            "SET LOCAL application_name = 'local'",
+            "COMMIT",
+        ):
+            a.execute(statement)
+            run.note(statement, a.info.parameter_status("application_name"))
+            run.note(b.execute("SHOW application_name").fetchone(), b.info.parameter_status("application_name"))
+            run.note(a.info.parameter_status("application_name"))
+            if a.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                run.note(a.execute("SHOW application_name").fetchone())
+
+
 @scenario(pool=4)
 def temporary_tables(run):
     with run.connect() as a, run.connect() as b, run.connect() as c:

@@ -12,7 +12,7 @@ import threading
 
 import psycopg
 
-from harness import Run, check, main
+from harness import Run, check, main, memory_kb
 from postgres import DATABASE, PASSWORD, USER, wait_until
 from protocol import SSL_REQUEST, RawClient, message, query, startup
 
@@ -383,7 +383,7 @@ def a_stalled_client_over_tls(stage):
                 for _ in range(30):
                     d.execute("SELECT pg_sleep(0.01)")
             grown = router.status_kb() - before
-            assert grown < 10000, f"{grown} KB"
+            assert grown < memory_kb(10000), f"{grown} KB"
             while c.read()[0] != "Z":
                 pass
     finally:

@@ -62,4 +62,15 @@ using Rows = std::vector<std::vector<std::optional<std::string>>>;
 io::Task<Result<Rows>> run_control_query(Backend* backend, std::string sql, io::Waiter* waiter,
                                          Deadline deadline, std::string* notifications = nullptr);
 
+// The second half of it: the query has been sent. `tag` takes the last command tag, `error_frame` the
+// ErrorResponse as it came, `notices` those and the notifications.
+struct ControlExtras {
+  std::string* notifications = nullptr;
+  std::string* notices = nullptr;
+  std::string* tag = nullptr;
+  std::string* error_frame = nullptr;
+};
+io::Task<Result<Rows>> read_control_answer(Backend* backend, io::Waiter* waiter, Deadline deadline,
+                                           ControlExtras extras);
+
 }  // namespace kintsugi::executor

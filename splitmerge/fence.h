@@ -1,0 +1,38 @@
+// The fence: triggers on the source that refuse every write in the moving range, whoever makes it, from the
+// moment that they are committed. Private to splitmerge/.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "shardmap/pg_session.h"
+#include "splitmerge/moved_table.h"
+
+namespace kintsugi::splitmerge {
+
+struct FenceSpec {
+  std::uint64_t job = 0;
+  const shardmap::Mapping* mapping = nullptr;
+  std::string shardlet;
+  std::vector<shardmap::KeyRange> ranges;
+  const std::vector<MovedTable>* tables = nullptr;
+};
+
+// One attempt. False: the locks were not to be had within `lock_timeout`, and nothing has changed. True also
+// when it stands already. Writers in flight have ended when it returns, prepared transactions among them.
+Result<bool> raise_fence(shardmap::PgSession& source, const FenceSpec& fence,
+                         std::chrono::milliseconds lock_timeout, Deadline deadline);
+
+// The move is decided: routers in careful mode may trust the shard's local map again. The triggers stay.
+Status settle_fence(shardmap::PgSession& source, std::uint64_t job, Deadline deadline);
+
+// One attempt to take it away, a table at a time; false: some of it still stands. Fine when there is none.
+Result<bool> drop_fence(shardmap::PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
+                        Deadline deadline);
+
+// What the source has written and flushed, an LSN: everything that was committed before the fence is before it.
+Result<std::string> flushed_position(shardmap::PgSession& source, Deadline deadline);
+
+}  // namespace kintsugi::splitmerge

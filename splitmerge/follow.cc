@@ -1,0 +1,148 @@
+#include "splitmerge/follow.h"
+
+#include "base/sql_quote.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+using shardmap::PgRow;
+using shardmap::PgSession;
+using shardmap::SqlValue;
+
+Result<bool> alter_identity(PgSession& source, const std::string& relation, const std::string& clause,
+                            std::chrono::milliseconds lock_timeout, Deadline deadline) {
+  const Status done =
+      source.script("BEGIN; SET LOCAL lock_timeout = " + std::to_string(lock_timeout.count()) +
+                        "; ALTER TABLE " + relation + " REPLICA IDENTITY " + clause + "; COMMIT",
+                    deadline);
+  if (done) return true;
+  if (source.good()) (void)source.run("ROLLBACK", {}, deadline);
+  if (done.error().sqlstate == "55P03") return false;
+  if (done.error().sqlstate == "42P01") return true;  // the table is gone, and with it the question
+  return fail(done.error());
+}
+
+}  // namespace
+
+std::vector<PriorIdentity> identities_to_change(const std::vector<MovedTable>& tables) {
+  std::vector<PriorIdentity> identities;
+  for (const MovedTable& table : tables) {
+    for (const Leaf& leaf : table.leaves) {
+      if (!leaf.identified) identities.push_back({leaf.name, leaf.identity_clause});
+    }
+  }
+  return identities;
+}
+
+Result<bool> set_identities_full(PgSession& source, const std::vector<PriorIdentity>& identities,
+                                 std::chrono::milliseconds lock_timeout, Deadline deadline) {
+  bool all = true;
+  for (const PriorIdentity& each : identities) {
+    KG_TRY(const bool done, alter_identity(source, each.relation, "FULL", lock_timeout, deadline));
+    all = all && done;
+  }
+  return all;
+}
+
+Result<bool> restore_identities(PgSession& source, const std::vector<PriorIdentity>& identities,
+                                std::chrono::milliseconds lock_timeout, Deadline deadline) {
+  bool all = true;
+  for (const PriorIdentity& each : identities) {
+    KG_TRY(const bool done, alter_identity(source, each.relation, each.clause, lock_timeout, deadline));
+    all = all && done;
+  }
+  return all;
+}
+
+Status make_publication(PgSession& source, const std::string& name, const std::vector<MovedTable>& tables,
+                        Deadline deadline) {
+  KG_CHECK(drop_publication(source, name, deadline));
+  std::string list;
+  for (const MovedTable& table : tables)
+    list += (list.empty() ? " FOR TABLE " : ", ") + table.name + " WHERE (" + table.inside + ")";
+  return source.run("CREATE PUBLICATION " + quote_identifier(name) + list +
+                        " WITH (publish = 'insert, update, delete', publish_via_partition_root = true)",
+                    {}, deadline);
+}
+
+Status drop_publication(PgSession& source, const std::string& name, Deadline deadline) {
+  return source.run("DROP PUBLICATION IF EXISTS " + quote_identifier(name), {}, deadline);
+}
+
+Result<SlotSnapshot> make_slot(const std::string& dsn, const std::string& name, JobLease& lease,
+                               const RawLink::GoOn& go_on, Deadline deadline) {
+  KG_TRY(RawLink link, RawLink::open(dsn, name, true, lease, deadline));
+  KG_TRY(const auto rows,
+         link.run("CREATE_REPLICATION_SLOT " + quote_identifier(name) + " LOGICAL pgoutput (SNAPSHOT 'export')",
+                  deadline, go_on));
+  return SlotSnapshot{std::move(link), rows.at(0).at(2).value_or("")};
+}
+
+Status drop_slot(PgSession& source, const std::string& name, Deadline deadline) {
+  KG_CHECK(source.run(
+      "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE slot_name = $1 "
+      "AND active_pid IS NOT NULL",
+      {SqlValue::text(name)}, deadline));
+  return source.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1",
+                    {SqlValue::text(name)}, deadline);
+}
+
+Status make_subscription(PgSession& target, const std::string& name, const std::string& source_dsn,
+                         Deadline deadline) {
+  KG_CHECK(drop_subscription(target, name, deadline));
+  return target.run("CREATE SUBSCRIPTION " + quote_identifier(name) + " CONNECTION " +
+                        quote_literal(source_dsn) + " PUBLICATION " + quote_identifier(name) +
+                        " WITH (copy_data = false, create_slot = false, slot_name = " + quote_literal(name) +
+                        ", synchronous_commit = off)",
+                    {}, deadline);
+}
+
+Status hasten_subscription(PgSession& target, const std::string& name, Deadline deadline) {
+  return target.run("ALTER SUBSCRIPTION " + quote_identifier(name) + " SET (synchronous_commit = on)", {},
+                    deadline);
+}
+
+Status drop_subscription(PgSession& target, const std::string& name, Deadline deadline) {
+  KG_TRY(const auto there,
+         target.query("SELECT FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid WHERE "
+                      "s.subname = $1 AND d.datname = current_database()",
+                      {SqlValue::text(name)}, deadline));
+  if (there.empty()) return {};
+  const std::string alter = "ALTER SUBSCRIPTION " + quote_identifier(name);
+  KG_CHECK(target.run(alter + " DISABLE", {}, deadline));
+  KG_CHECK(target.run(alter + " SET (slot_name = NONE)", {}, deadline));
+  return target.run("DROP SUBSCRIPTION IF EXISTS " + quote_identifier(name), {}, deadline);
+}
+
+Result<std::optional<std::uint64_t>> lag_of(PgSession& source, const std::string& name,
+                                            const std::string& position, Deadline deadline) {
+  KG_TRY(const auto rows,
+         source.query(
+             "SELECT greatest(pg_wal_lsn_diff($1::text::pg_lsn, r.replay_lsn), 0)::bigint FROM "
+             "pg_replication_slots s JOIN pg_stat_replication r ON r.pid = s.active_pid WHERE s.slot_name = "
+             "$2 AND r.replay_lsn IS NOT NULL",
+             {SqlValue::text(position), SqlValue::text(name)}, deadline));
+  if (rows.empty()) return std::optional<std::uint64_t>();
+  return std::optional<std::uint64_t>(std::stoull(*rows[0][0]));
+}
+
+Status carry_sequences(PgSession& source, PgSession& target, const std::vector<MovedTable>& tables,
+                       Deadline deadline) {
+  for (const MovedTable& table : tables) {
+    for (const std::string& sequence : table.sequences) {
+      KG_TRY(const auto rows,
+             source.query("SELECT last_value FROM " + sequence + " WHERE is_called", {}, deadline));
+      if (rows.empty()) continue;
+      KG_CHECK(target.run("SELECT setval(" + quote_literal(sequence) + "::regclass, " + *rows[0][0] +
+                              ") FROM " + sequence +
+                              " s JOIN pg_sequence q ON q.seqrelid = " + quote_literal(sequence) +
+                              "::regclass WHERE NOT s.is_called OR CASE WHEN q.seqincrement > 0 "
+                              "THEN s.last_value < " +
+                              *rows[0][0] + " ELSE s.last_value > " + *rows[0][0] + " END",
+                          {}, deadline));
+    }
+  }
+  return {};
+}
+
+}  // namespace kintsugi::splitmerge

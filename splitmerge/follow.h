@@ -1,0 +1,53 @@
+// PostgreSQL's own logical replication in a move's service: publication and slot on the source, subscription on
+// the target. Everything bears the job's name; making and dropping may be done twice. Private to splitmerge/.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "splitmerge/job_record.h"
+#include "splitmerge/moved_table.h"
+#include "splitmerge/shard_link.h"
+
+namespace kintsugi::splitmerge {
+
+// The relations whose rows must be identified by all their columns while they are followed.
+std::vector<PriorIdentity> identities_to_change(const std::vector<MovedTable>& tables);
+// One attempt each, under `lock_timeout`; false: a lock was not to be had.
+Result<bool> set_identities_full(shardmap::PgSession& source, const std::vector<PriorIdentity>& identities,
+                                 std::chrono::milliseconds lock_timeout, Deadline deadline);
+Result<bool> restore_identities(shardmap::PgSession& source, const std::vector<PriorIdentity>& identities,
+                                std::chrono::milliseconds lock_timeout, Deadline deadline);
+
+Status make_publication(shardmap::PgSession& source, const std::string& name,
+                        const std::vector<MovedTable>& tables, Deadline deadline);
+Status drop_publication(shardmap::PgSession& source, const std::string& name, Deadline deadline);
+
+// A slot and the snapshot of its beginning, which is good as long as this object.
+struct SlotSnapshot {
+  RawLink link;
+  std::string snapshot;
+};
+Result<SlotSnapshot> make_slot(const std::string& dsn, const std::string& name, JobLease& lease,
+                               const RawLink::GoOn& go_on, Deadline deadline);
+// Ends who reads from it, then drops it; fine when there is none.
+Status drop_slot(shardmap::PgSession& source, const std::string& name, Deadline deadline);
+
+Status make_subscription(shardmap::PgSession& target, const std::string& name, const std::string& source_dsn,
+                         Deadline deadline);
+// From now on what was applied is told at once, not when it happens to be on disk.
+Status hasten_subscription(shardmap::PgSession& target, const std::string& name, Deadline deadline);
+// Without touching the slot: the source may be away.
+Status drop_subscription(shardmap::PgSession& target, const std::string& name, Deadline deadline);
+
+// Bytes of the source's log that the target has not applied yet; none: nobody is reading the slot now.
+Result<std::optional<std::uint64_t>> lag_of(shardmap::PgSession& source, const std::string& name,
+                                            const std::string& position, Deadline deadline);
+
+// The target's sequences are set to no less than the source's, so that what they give next is free there.
+Status carry_sequences(shardmap::PgSession& source, shardmap::PgSession& target,
+                       const std::vector<MovedTable>& tables, Deadline deadline);
+
+}  // namespace kintsugi::splitmerge

@@ -1,0 +1,338 @@
+#include "splitmerge/move.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/sql_quote.h"
+#include "shardmap/failpoint.h"
+#include "shardmap/map_feed.h"
+#include "splitmerge/copy_pipe.h"
+#include "splitmerge/preconditions.h"
+#include "splitmerge/row_delete.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+using shardmap::failpoint;
+using shardmap::MapEdit;
+using shardmap::PgSession;
+using shardmap::RouterState;
+using shardmap::Shard;
+using shardmap::ShardletState;
+using shardmap::ShardMap;
+using shardmap::SqlValue;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+namespace edit = shardmap::edit;
+
+constexpr milliseconds kShardDeadline{15000};
+constexpr milliseconds kLook{10};
+constexpr int kApplyErrorsMax = 3;
+
+Deadline soon() {
+  return Deadline::in(kShardDeadline);
+}
+
+JobLease::Change to(JobState state) {
+  return [state](JobRecord& record) {
+    record.info.state = state;
+    record.info.history.push_back({utc_now(), std::string(name_of(state))});
+  };
+}
+
+}  // namespace
+
+Status Move::begin(const std::string& name, const std::string& target) {
+  KG_TRY(stored_, map_.newest(soon()));
+  const ShardMap& map = *stored_.map;
+  const auto shardlet = map.shardlet(name);
+  if (!shardlet) return fail(sqlstate::kUndefinedObject, "shardlet \"" + name + "\" does not exist");
+  const Shard* shard = map.shard_named(target);
+  if (shard == nullptr) return fail(sqlstate::kUndefinedObject, "shard \"" + target + "\" does not exist");
+  MoveWork work;
+  work.shardlet = name;
+  work.source = shardlet->shard;
+  work.target = shard->id;
+  work.ranges = ranges_of(*shardlet);
+  work.prior = shardlet->state;
+  for (const shardmap::Table* table : map.tables_of(shardlet->map)) work.tables.push_back(*table);
+  if (shardlet->state == ShardletState::kHeld)
+    return fail(sqlstate::kObjectInUse, "another job works on shardlet \"" + name + "\"");
+  return lease_.update([&](JobRecord& record) {
+    to(JobState::kPreparing)(record);
+    record.map = shardlet->map;
+    record.work = std::move(work);
+  });
+}
+
+// The map must not have been changed under the move in what the move rests on.
+Status Move::check_unchanged(const ShardMap& map) const {
+  const auto shardlet = map.shardlet(work().shardlet);
+  const std::string name = "shardlet \"" + work().shardlet + "\"";
+  if (!shardlet) return fail("55000", name + " is gone or has another name");
+  if (shardlet->shard != work().source)
+    return fail("55000", name + " is on another shard than when the move began");
+  if (ranges_of(*shardlet) != work().ranges)
+    return fail("55000", name + " has other keys than when the move began");
+  std::vector<shardmap::Table> tables;
+  for (const shardmap::Table* table : map.tables_of(shardlet->map)) tables.push_back(*table);
+  if (tables != work().tables)
+    return fail("55000", "map \"" + shardlet->map + "\" has other tables than when the move began");
+  return {};
+}
+
+Status Move::hide() {
+  const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
+    KG_CHECK(check_unchanged(map));
+    return MapEdit{edit::HideRange{work().shardlet, map.shard(work().target)->name, job_key()}};
+  };
+  if (!work().hidden) {
+    KG_TRY(stored_, lease_.commit(
+                        map_, decide, [](JobRecord& record) { record.work.hidden = true; }, false, soon()));
+  }
+  failpoint("move: hidden");
+  KG_CHECK(step_shards(true, true));
+  KG_CHECK(wait_until_taken(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+  return {};
+}
+
+Status Move::follow_from_here() {
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  if (work().identities.empty()) {
+    const auto identities = identities_to_change(tables_);
+    if (!identities.empty())
+      KG_CHECK(lease_.update([&](JobRecord& record) { record.work.identities = identities; }));
+  }
+  KG_CHECK(retry_locks(
+      [&] { return set_identities_full(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
+      true));
+  failpoint("move: identities");
+  KG_CHECK(make_publication(*source_, name, tables_, soon()));
+  failpoint("move: publication");
+  const std::string& dsn = stored_.map->shard(work().source)->dsn;
+  KG_TRY(slot_,
+         make_slot(
+             dsn, name, lease_, [this] { return lease_.go_on(true); }, Deadline::in(tuning_.slot_patience)));
+  failpoint("move: slot");
+  return {};
+}
+
+Status Move::prepare() {
+  KG_CHECK(connect());
+  KG_CHECK(check_unchanged(*stored_.map));
+  KG_CHECK(upgrade_shards());
+  KG_CHECK(drop_following());
+  if (work().arrived) {
+    const std::string name = job_name(stored_.map->store_id(), lease_.id());
+    KG_CHECK(delete_rows(stored_.map->shard(work().target)->dsn, name, tables_, tuning_, lease_));
+    KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = false; }));
+  }
+  const MoveMode mode = lease_.record().info.request.mode;
+  KG_TRY(const auto reasons, reasons_against(*source_, *target_, tables_, mode, false, soon()));
+  if (!reasons.empty()) return fail(refusal(reasons));
+  KG_CHECK(hide());
+  if (!online()) {
+    return lease_.update([](JobRecord& record) {
+      to(JobState::kFenced)(record);
+      record.work.fenced = true;
+    });
+  }
+  if (!tables_.empty()) KG_CHECK(follow_from_here());
+  KG_CHECK(lease_.update([](JobRecord& record) {
+    to(JobState::kCopying)(record);
+    record.work.arrived = true;
+  }));
+  failpoint("move: prepared");
+  return {};
+}
+
+// How many rows there are to copy, as the planner thinks.
+Status Move::estimate() {
+  double rows = 0;
+  for (const MovedTable& table : tables_) {
+    KG_TRY(const auto plan,
+           source_->query("EXPLAIN SELECT FROM " + table.name + " WHERE " + table.inside, {}, soon()));
+    const std::string& line = *plan.at(0).at(0);
+    if (const auto at = line.find("rows="); at != std::string::npos) rows += std::atof(line.c_str() + at + 5);
+  }
+  lease_.start_progress(static_cast<std::uint64_t>(rows));
+  return {};
+}
+
+Status Move::verify_copy(const std::string& snapshot) {
+  const auto began = Clock::now();
+  const Deadline never = Deadline::never();
+  const Status same = source_->transaction(
+      [&]() -> Status {
+        KG_CHECK(
+            source_->script("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION "
+                            "SNAPSHOT " +
+                                quote_literal(snapshot),
+                            soon()));
+        KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, never));
+        return compare_sums(tables_, sums, *source_, *target_, never);
+      },
+      never);
+  verify_took_ = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+  return same;
+}
+
+Status Move::copy() {
+  KG_CHECK(connect());
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  const std::string& source_dsn = stored_.map->shard(work().source)->dsn;
+  const std::string& target_dsn = stored_.map->shard(work().target)->dsn;
+  if (online() && !tables_.empty() && !slot_) return lease_.update(to(JobState::kPreparing));
+  std::optional<RawLink> frozen;
+  std::string snapshot = slot_ ? slot_->snapshot : "";
+  const RawLink::GoOn go_on = [this] { return lease_.go_on(true); };
+  if (!online()) {
+    if (work().arrived) KG_CHECK(delete_rows(target_dsn, name, tables_, tuning_, lease_));
+    KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = true; }));
+    KG_TRY(frozen, RawLink::open(source_dsn, name, false, lease_, soon()));
+    KG_TRY(const auto rows,
+           frozen->run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT pg_export_snapshot()", soon(),
+                       go_on));
+    snapshot = *rows.at(0).at(0);
+  }
+  KG_CHECK(estimate());
+  const CopyJob copy{source_dsn,
+                     target_dsn,
+                     name,
+                     snapshot,
+                     &tables_,
+                     tuning_.tables_at_once,
+                     lease_.record().info.request.max_rate};
+  if (!tables_.empty()) {
+    KG_CHECK(copy_rows(copy, lease_, go_on));
+    failpoint("move: copied");
+    KG_CHECK(verify_copy(snapshot));
+  }
+  KG_CHECK(lease_.go_on(true));
+  if (!online()) {
+    KG_CHECK(lease_.update([](JobRecord& record) { record.work.verified = true; }));
+    return cut_over();
+  }
+  slot_.reset();
+  if (!tables_.empty()) KG_CHECK(make_subscription(*target_, name, source_dsn, soon()));
+  failpoint("move: subscribed");
+  return lease_.update(to(JobState::kCatchingUp));
+}
+
+Status Move::catch_up() {
+  KG_CHECK(connect());
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  const Deadline patience = Deadline::in(tuning_.catch_up_patience);
+  while (!tables_.empty()) {
+    KG_CHECK(lease_.go_on(true));
+    KG_TRY(const std::string position, flushed_position(*source_, soon()));
+    KG_TRY(const auto lag, lag_of(*source_, name, position, soon()));
+    if (lag && *lag <= tuning_.lag_bytes_max) break;
+    KG_TRY(const auto errors, target_->query("SELECT coalesce(max(apply_error_count), 0) FROM "
+                                             "pg_stat_subscription_stats WHERE subname = $1",
+                                             {SqlValue::text(name)}, soon()));
+    if (std::stol(*errors[0][0]) >= kApplyErrorsMax)
+      return fail("55000", "the target cannot apply the source's changes", "Its log says which and why.");
+    if (patience.passed())
+      return fail(sqlstate::kQueryCanceled, "the target does not catch up with the source");
+    lease_.pause(kLook);
+  }
+  if (!tables_.empty()) KG_CHECK(hasten_subscription(*target_, name, soon()));
+  KG_CHECK(lease_.update([](JobRecord& record) {
+    to(JobState::kFenced)(record);
+    record.work.fenced = true;
+  }));
+  failpoint("move: caught up");
+  return {};
+}
+
+Status Move::publish() {
+  KG_CHECK(look_at_map());
+  failpoint("move: committed");
+  if (!work().published) {
+    // Nobody reads on the source any more who could miss what is written from now on.
+    KG_CHECK(wait_until_seen(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+    const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
+      const auto shardlet = map.shardlet(work().shardlet);
+      if (!shardlet || shardlet->state != ShardletState::kHeld) return MapEdit{};
+      return MapEdit{edit::AlterShardlet{work().shardlet, {}, {}, work().prior}};
+    };
+    KG_TRY(stored_, lease_.commit(
+                        map_, decide, [](JobRecord& record) { record.work.published = true; }, false, soon()));
+  }
+  failpoint("move: online");
+  KG_CHECK(connect());
+  KG_TRY(const auto now, source_->query("SELECT clock_timestamp()", {}, soon()));
+  KG_CHECK(step_shards(true, true));
+  KG_CHECK(settle_fence(*source_, lease_.id(), soon()));
+  failpoint("move: settled");
+  KG_CHECK(verify_afterwards());
+  const std::string at = *now[0][0];
+  return lease_.update([&at](JobRecord& record) {
+    to(JobState::kCleaning)(record);
+    record.work.committed_at = at;
+  });
+}
+
+Status Move::clean(const JobLease::Change& last) {
+  KG_CHECK(connect());
+  failpoint("move: cleaning");
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  // What follows the source goes first: it keeps the source's log from being recycled.
+  KG_CHECK(drop_following());
+  KG_CHECK(retry_locks(
+      [&] { return restore_identities(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
+      false));
+  failpoint("move: following dropped");
+  KG_TRY(const auto dead,
+         wait_until_taken(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+  if (!dead.empty()) KG_CHECK(send_away_the_dead(work().committed_at));
+  KG_CHECK(delete_rows(stored_.map->shard(work().source)->dsn, name, tables_, tuning_, lease_));
+  failpoint("move: cleaned");
+  KG_CHECK(retry_locks([&] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
+                       false));
+  failpoint("move: fence dropped");
+  const shardmap::ShardId source = work().source;
+  KG_TRY(stored_,
+         lease_.commit(
+             map_, [this](const ShardMap&) { return Result<MapEdit>(MapEdit{edit::RevealRanges{job_key()}}); },
+             [&last](JobRecord& record) {
+               record.work = {};
+               last(record);
+             },
+             false, soon()));
+  // A recoverer does it when we cannot.
+  (void)map_.bring_into_step(stored_, source, soon());
+  return {};
+}
+
+Status Move::undo() {
+  if (work().shardlet.empty()) return {};
+  KG_CHECK(look_at_map());
+  if (work().hidden || work().fenced || work().arrived) {
+    KG_CHECK(connect_source());
+    if (work().fenced) KG_CHECK(lower_fence());
+    failpoint("undo: fence down");
+    const Status target = connect_target();
+    KG_CHECK(drop_following());
+    KG_CHECK(retry_locks(
+        [&] { return restore_identities(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
+        false));
+    failpoint("undo: source as it was");
+    KG_CHECK(target);
+    if (work().arrived) {
+      const std::string name = job_name(stored_.map->store_id(), lease_.id());
+      KG_CHECK(delete_rows(stored_.map->shard(work().target)->dsn, name, tables_, tuning_, lease_));
+    }
+    failpoint("undo: target as it was");
+  }
+  const shardmap::ShardId target = work().target;
+  KG_TRY(stored_,
+         lease_.commit(
+             map_, [this](const ShardMap&) { return Result<MapEdit>(MapEdit{edit::RevealRanges{job_key()}}); },
+             [](JobRecord& record) { record.work = {}; }, false, soon()));
+  (void)map_.bring_into_step(stored_, target, soon());
+  return {};
+}
+
+}  // namespace kintsugi::splitmerge

@@ -1,0 +1,96 @@
+// One shardlet goes from one shard to another (docs/life_of_a_move.md). Each step says which state of the
+// record it expects and which it leaves; it may be done again after a crash at any instruction, by another
+// process. An error leaves the state as it is: the caller tries again, or calls undo(). One thread. Private to
+// splitmerge/.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardmap/map_change.h"
+#include "splitmerge/fence.h"
+#include "splitmerge/follow.h"
+#include "splitmerge/job_lease.h"
+#include "splitmerge/move_tuning.h"
+#include "splitmerge/row_check.h"
+
+namespace kintsugi::splitmerge {
+
+class Move {
+ public:
+  Move(shardmap::MapStore& store, shardmap::MapChange& map, JobLease& lease, const MoveTuning& tuning)
+      : store_(store), map_(map), lease_(lease), tuning_(tuning) {}
+
+  // Any state before the copy, no move in the record -> preparing, with this move.
+  Status begin(const std::string& shardlet, const std::string& target);
+  // preparing -> copying (offline: fenced). Everything that speaks against the move is told here.
+  Status prepare();
+  // copying -> catching_up, or preparing when the snapshot is gone. Offline, under the fence: -> committed.
+  Status copy();
+  // catching_up -> fenced
+  Status catch_up();
+  // fenced -> committed; offline: -> copying. With an error the fence is down and the state catching_up.
+  Status fence();
+  // committed -> cleaning: writes run on the target.
+  Status publish();
+  // cleaning -> `last`, with that change of the record and the move out of it.
+  Status clean(const JobLease::Change& last);
+
+  // Any state before committed; leaves all as it was before begin(), the state untouched, the move out of the
+  // record. The source first, so that writes go on even when the target is away.
+  Status undo();
+
+ private:
+  [[nodiscard]] const MoveWork& work() const { return lease_.record().work; }
+  [[nodiscard]] bool online() const { return lease_.record().info.request.mode == MoveMode::kOnline; }
+  [[nodiscard]] std::string job_key() const { return std::to_string(lease_.id()); }
+
+  // ---- the two shards (move_shards.cc)
+  Status look_at_map();
+  Status connect_source();
+  Status connect_target();
+  Status connect();
+  Status upgrade_shards();
+  Status step_shards(bool source, bool target);
+  Status retry_locks(const std::function<Result<bool>()>& attempt, bool may_cancel);
+  Status drop_following();
+  Status send_away_the_dead(const std::string& since);
+
+  // ---- parts of the steps
+  Status check_unchanged(const shardmap::ShardMap& map) const;
+  Status hide();
+  Status follow_from_here();
+  Status verify_copy(const std::string& snapshot);
+  Status estimate();
+  Status hold();
+  Status release();
+  Status raise();
+  Status wait_for_quiet(Deadline deadline);
+  Status drain();
+  Status choose_verification();
+  Status verify_fenced();
+  Status verify_afterwards();
+  Status commit();
+  Status lower_fence();
+  Status cut_over();
+
+  shardmap::MapStore& store_;
+  shardmap::MapChange& map_;
+  JobLease& lease_;
+  const MoveTuning& tuning_;
+
+  shardmap::StoredMap stored_;
+  std::unique_ptr<shardmap::PgSession> source_;
+  std::unique_ptr<shardmap::PgSession> target_;
+  bool source_swept_ = false;  // predecessors' connections are ended
+  bool target_swept_ = false;
+  std::vector<MovedTable> tables_;
+  std::optional<SlotSnapshot> slot_;
+  std::optional<std::chrono::milliseconds> verify_took_;
+  std::optional<RawLink> kept_;  // the target as it was under the fence
+  std::string kept_snapshot_;
+};
+
+}  // namespace kintsugi::splitmerge

@@ -1,0 +1,238 @@
+// The middle of a move, while writes wait: hold, fence, drain, verify, commit; and the way back.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/sql_quote.h"
+#include "shardmap/failpoint.h"
+#include "shardmap/map_feed.h"
+#include "splitmerge/move.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+using shardmap::failpoint;
+using shardmap::MapEdit;
+using shardmap::ShardletState;
+using shardmap::ShardMap;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+namespace edit = shardmap::edit;
+
+constexpr milliseconds kShardDeadline{15000};
+constexpr milliseconds kQuietPatience{1000};
+constexpr double kSmallEnough =
+    2000;  // rows that are compared under the fence without knowing how long it takes
+constexpr int kBackOffMax = 10;
+
+Deadline soon() {
+  return Deadline::in(kShardDeadline);
+}
+
+// Who holds what the fence needs for longer than a fence would wait, prepared transactions among them.
+std::string slow_holders(const std::vector<MovedTable>& tables, milliseconds age) {
+  std::string names;
+  for (const MovedTable& table : tables) {
+    for (const Leaf& leaf : table.leaves)
+      names += (names.empty() ? "" : ", ") + quote_literal(leaf.name) + "::regclass";
+  }
+  return "SELECT count(*) FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.granted AND "
+         "l.database "
+         "= (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.relation IN (" +
+         names +
+         ") AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') AND (l.pid IS NULL OR (l.pid <> "
+         "pg_backend_pid() AND "
+         "a.xact_start < clock_timestamp() - interval '" +
+         std::to_string(age.count()) + " ms'))";
+}
+
+}  // namespace
+
+// The shardlet is held: routers let no new write through.
+Status Move::hold() {
+  const auto now = stored_.map->shardlet(work().shardlet);
+  if (!now || now->state == ShardletState::kHeld) return {};
+  KG_TRY(stored_, lease_.commit(
+                      map_,
+                      [this](const ShardMap& map) -> Result<MapEdit> {
+                        KG_CHECK(check_unchanged(map));
+                        return MapEdit{edit::AlterShardlet{work().shardlet, {}, {}, ShardletState::kHeld}};
+                      },
+                      [](JobRecord&) {}, false, soon()));
+  failpoint("move: held");
+  // Nothing rests on this: a write that comes in spite of it meets the fence.
+  (void)wait_until_seen(store_, stored_.map->epoch(), Deadline::in(tuning_.hold_seen_wait));
+  return {};
+}
+
+Status Move::release() {
+  KG_CHECK(look_at_map());
+  const auto now = stored_.map->shardlet(work().shardlet);
+  if (!now || now->state != ShardletState::kHeld || now->shard != work().source) return {};
+  KG_TRY(stored_, lease_.commit(
+                      map_,
+                      [this](const ShardMap& map) -> Result<MapEdit> {
+                        const auto shardlet = map.shardlet(work().shardlet);
+                        if (!shardlet || shardlet->state != ShardletState::kHeld) return MapEdit{};
+                        return MapEdit{edit::AlterShardlet{work().shardlet, {}, {}, work().prior}};
+                      },
+                      [](JobRecord&) {}, false, soon()));
+  return {};
+}
+
+// Waits while a transaction that would not let us in is at work; after a while we try all the same.
+Status Move::wait_for_quiet(Deadline deadline) {
+  if (tables_.empty()) return {};
+  const std::string question = slow_holders(tables_, tuning_.fence_lock_timeout);
+  while (!deadline.passed()) {
+    KG_TRY(const auto rows, source_->query(question, {}, soon()));
+    if (rows[0][0] == "0") return {};
+    lease_.pause(milliseconds(5));
+    KG_CHECK(lease_.go_on(true));
+  }
+  return {};
+}
+
+Status Move::raise() {
+  const Deadline patience = Deadline::in(tuning_.fence_patience);
+  const FenceSpec spec{lease_.id(), stored_.map->mapping(lease_.record().map), work().shardlet, work().ranges,
+                       &tables_};
+  for (int n = 1;; n = std::min(2 * n, kBackOffMax)) {
+    KG_CHECK(lease_.go_on(true));
+    KG_CHECK(wait_for_quiet(Deadline::in(kQuietPatience).sooner(patience)));
+    KG_CHECK(hold());
+    FenceSpec now = spec;
+    now.mapping = stored_.map->mapping(lease_.record().map);
+    KG_TRY(const bool raised, raise_fence(*source_, now, tuning_.fence_lock_timeout, soon()));
+    failpoint("move: fence raised");
+    if (raised) return {};
+    KG_CHECK(release());
+    if (patience.passed()) {
+      return fail("55P03", "the fence could not be raised: transactions on the shardlet's tables do not end",
+                  "Look for long transactions on the source, prepared ones too.");
+    }
+    lease_.pause(tuning_.fence_retry_after * n);
+  }
+}
+
+Status Move::drain() {
+  if (!online() || tables_.empty()) return {};
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  KG_TRY(const std::string position, flushed_position(*source_, soon()));
+  const Deadline patience = Deadline::in(tuning_.drain_patience);
+  for (;;) {
+    KG_TRY(const auto lag, lag_of(*source_, name, position, soon()));
+    if (lag && *lag == 0) return {};
+    if (patience.passed()) return fail(sqlstate::kQueryCanceled, "the target did not catch up under the fence");
+    KG_CHECK(lease_.go_on(true));
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+}
+
+// Decides where the last comparison is made, while nobody waits yet.
+Status Move::choose_verification() {
+  kept_.reset();
+  double rows = 0;
+  for (const MovedTable& table : tables_) rows += table.rows_estimate;
+  const bool quick = verify_took_ ? *verify_took_ <= tuning_.verify_in_fence : rows <= kSmallEnough;
+  if (quick || !online() || tables_.empty()) return {};
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  KG_TRY(kept_, RawLink::open(stored_.map->shard(work().target)->dsn, name, false, lease_, soon()));
+  return {};
+}
+
+Status Move::verify_fenced() {
+  if (tables_.empty() || work().verified) return {};
+  if (!kept_) {
+    KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, soon()));
+    return compare_sums(tables_, sums, *source_, *target_, soon());
+  }
+  KG_TRY(const auto kept,
+         kept_->run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT pg_export_snapshot()", soon(),
+                    [this] { return lease_.go_on(true); }));
+  kept_snapshot_ = *kept.at(0).at(0);
+  return {};
+}
+
+// The source's rows are as the fence has left them, the target's are looked at as they were then.
+Status Move::verify_afterwards() {
+  if (!kept_) return {};
+  const Deadline never = Deadline::never();
+  const auto compare = [&]() -> Status {
+    KG_CHECK(target_->script("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
+                                 quote_literal(kept_snapshot_),
+                             soon()));
+    KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, never));
+    return compare_sums(tables_, sums, *source_, *target_, never);
+  };
+  KG_CHECK(target_->transaction(compare, never));
+  kept_.reset();
+  return {};
+}
+
+Status Move::commit() {
+  const bool verified = !kept_;
+  const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
+    KG_CHECK(check_unchanged(map));
+    const std::string& target = map.shard(work().target)->name;
+    const std::string& source = map.shard(work().source)->name;
+    return MapEdit{edit::RevealRanges{job_key()},
+                   edit::AlterShardlet{work().shardlet, {}, target, ShardletState::kHeld},
+                   edit::HideRange{work().shardlet, source, job_key()}};
+  };
+  failpoint("move: before commit");
+  KG_TRY(stored_, lease_.commit(
+                      map_, decide,
+                      [verified](JobRecord& record) {
+                        record.info.state = JobState::kCommitted;
+                        record.info.history.push_back({utc_now(), "committed"});
+                        record.work.verified = verified;
+                      },
+                      true, soon()));
+  failpoint("move: after commit");
+  return {};
+}
+
+// From the fence to the commit, writes waiting.
+Status Move::cut_over() {
+  KG_CHECK(drain());
+  failpoint("move: drained");
+  KG_CHECK(verify_fenced());
+  KG_CHECK(carry_sequences(*source_, *target_, tables_, soon()));
+  failpoint("move: verified");
+  return commit();
+}
+
+// Writes go on, on the source.
+Status Move::lower_fence() {
+  KG_CHECK(connect_source());
+  KG_CHECK(retry_locks([&] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
+                       false));
+  return release();
+}
+
+Status Move::fence() {
+  KG_CHECK(connect());
+  KG_CHECK(choose_verification());
+  Status done = raise();
+  if (done && !online()) {
+    done = lease_.update([](JobRecord& record) {
+      record.info.state = JobState::kCopying;
+      record.info.history.push_back({utc_now(), "copying"});
+    });
+    if (done) return {};
+  }
+  if (done) done = cut_over();
+  if (done || lease_.lost() || !lease_.go_on(false)) return done;
+  // Nothing is decided; let writers through before anything else.
+  const Status down = lower_fence();
+  if (down && online()) {
+    (void)lease_.update([](JobRecord& record) {
+      record.info.state = JobState::kCatchingUp;
+      record.info.history.push_back({utc_now(), "the fence was lowered again"});
+      record.work.fenced = false;
+    });
+  }
+  return done;
+}
+
+}  // namespace kintsugi::splitmerge

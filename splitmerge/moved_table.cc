@@ -1,0 +1,161 @@
+#include "splitmerge/moved_table.h"
+
+#include "base/sql_quote.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+using shardmap::PgRow;
+using shardmap::PgSession;
+using shardmap::SqlValue;
+
+// A type with a hash of its own is hashed as it is; of the others, and of texts whose collation takes different
+// bytes for the same, the text is.
+constexpr const char* kColumns =
+    "SELECT quote_ident(a.attname), a.attgenerated <> '', "
+    "CASE WHEN NOT coalesce(l.collisdeterministic, true) THEN quote_ident(a.attname) || '::text COLLATE \"C\"' "
+    "WHEN a.atttypid = 'varchar'::regtype OR EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = "
+    "o.opcmethod WHERE m.amname = 'hash' AND o.opcdefault AND o.opcintype = a.atttypid) THEN "
+    "quote_ident(a.attname) ELSE quote_ident(a.attname) || '::text' END "
+    "FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation WHERE a.attrelid = "
+    "$1::text::regclass "
+    "AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attname COLLATE \"C\"";
+
+// Each relation with rows, how its rows are identified, and whether that tells the key ($2: its columns'
+// names).
+constexpr const char* kLeaves =
+    "SELECT format('%I.%I', n.nspname, c.relname), c.relreplident, "
+    "CASE c.relreplident WHEN 'd' THEN 'DEFAULT' WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' "
+    "ELSE 'USING INDEX ' || quote_ident(x.relname) END, "
+    "c.relreplident = 'f' OR coalesce((SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND "
+    "a.attnum = "
+    "ANY (i.indkey) AND a.attname = ANY ($2::text[])) = cardinality($2::text[]), false), "
+    "EXISTS (SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary) OR NOT EXISTS (SELECT FROM "
+    "pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid IN "
+    "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), "
+    "greatest(c.reltuples, 0) "
+    "FROM pg_partition_tree($1::text::regclass) t JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON "
+    "n.oid = "
+    "c.relnamespace LEFT JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN "
+    "i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid "
+    "WHERE t.isleaf AND c.relkind = 'r' ORDER BY 1";
+
+constexpr const char* kSequences =
+    "SELECT format('%I.%I', n.nspname, s.relname) FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND "
+    "s.relkind "
+    "= 'S' JOIN pg_namespace n ON n.oid = s.relnamespace WHERE d.classid = 'pg_class'::regclass AND "
+    "d.refclassid = "
+    "'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjid IN (SELECT relid FROM "
+    "pg_partition_tree($1::text::regclass)) ORDER BY 1";
+
+constexpr const char* kShape =
+    "WITH r AS (SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name FROM "
+    "pg_partition_tree($1::text::regclass) t "
+    "JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace) "
+    "SELECT line FROM (SELECT format('relation %s kind %s row security %s %s partition %s of %s', name, "
+    "relkind, "
+    "relrowsecurity, relforcerowsecurity, pg_get_expr(relpartbound, oid), pg_get_partkeydef(oid)) AS line FROM "
+    "r "
+    "UNION ALL SELECT format('column %s.%I %s%s%s%s%s', r.name, a.attname, format_type(a.atttypid, "
+    "a.atttypmod), "
+    "CASE WHEN a.attnotnull THEN ' NOT NULL' END, CASE WHEN l.collname <> 'default' THEN ' COLLATE ' || "
+    "l.collname "
+    "END, CASE WHEN a.attidentity <> '' THEN ' IDENTITY ' || a.attidentity END, CASE WHEN a.attgenerated <> '' "
+    "THEN "
+    "' GENERATED ' || pg_get_expr(d.adbin, d.adrelid) WHEN d.adbin IS NOT NULL THEN ' DEFAULT ' || "
+    "pg_get_expr(d.adbin, d.adrelid) END) FROM r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 "
+    "AND NOT "
+    "a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum LEFT JOIN pg_collation "
+    "l ON "
+    "l.oid = a.attcollation "
+    "UNION ALL SELECT format('constraint %s.%I %s', r.name, k.conname, pg_get_constraintdef(k.oid)) FROM r "
+    "JOIN "
+    "pg_constraint k ON k.conrelid = r.oid "
+    "UNION ALL SELECT format('index %s', pg_get_indexdef(i.indexrelid)) FROM r JOIN pg_index i ON i.indrelid = "
+    "r.oid "
+    "UNION ALL SELECT format('trigger %s %s', pg_get_triggerdef(g.oid), g.tgenabled) FROM r JOIN pg_trigger g "
+    "ON "
+    "g.tgrelid = r.oid AND NOT g.tgisinternal AND g.tgname NOT LIKE 'kintsugi\\_fence\\_%' "
+    "UNION ALL SELECT format('policy %s.%I %s %s %s %s', r.name, p.polname, p.polcmd, p.polpermissive, "
+    "pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM r JOIN pg_policy p ON "
+    "p.polrelid = r.oid) lines ORDER BY line COLLATE \"C\"";
+
+std::string array_of(const std::vector<std::string>& names) {
+  std::string out = "{";
+  for (const std::string& name : names) {
+    out += out.size() > 1 ? ",\"" : "\"";
+    for (const char c : name) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    out += '"';
+  }
+  return out + "}";
+}
+
+Result<MovedTable> describe_one(PgSession& session, const shardmap::Mapping& mapping,
+                                const shardmap::Table& table, const std::vector<shardmap::KeyRange>& ranges,
+                                Deadline deadline) {
+  MovedTable moved;
+  moved.table = table;
+  moved.name = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+  for (const std::string& column : table.key) moved.key.push_back(quote_identifier(column));
+  KG_TRY(moved.inside, inside_ranges(mapping, moved.key, ranges));
+  KG_TRY(const auto there,
+         session.query("SELECT to_regclass($1) IS NOT NULL", {SqlValue::text(moved.name)}, deadline));
+  if (there.at(0).at(0) != "t")
+    return fail("42P01", "table " + table.display() + " does not exist on the shard");
+  KG_TRY(const auto columns, session.query(kColumns, {SqlValue::text(moved.name)}, deadline));
+  std::string parts;
+  for (const PgRow& row : columns) {
+    if (row[1] != "t") moved.columns.push_back(*row[0]);
+    parts += (parts.empty() ? "" : ", ") + *row[2];
+  }
+  moved.checksum = "hash_record_extended(ROW(" + parts + "), 0)";
+  KG_TRY(const auto leaves,
+         session.query(kLeaves, {SqlValue::text(moved.name), SqlValue::text(array_of(table.key))}, deadline));
+  for (const PgRow& row : leaves) {
+    moved.leaves.push_back({*row[0], row[3] == "t", *row[2], row[4] == "t"});
+    moved.rows_estimate += std::stod(*row[5]);
+  }
+  KG_TRY(const auto sequences, session.query(kSequences, {SqlValue::text(moved.name)}, deadline));
+  for (const PgRow& row : sequences) moved.sequences.push_back(*row[0]);
+  return moved;
+}
+
+}  // namespace
+
+std::string list_of(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
+  return out;
+}
+
+Result<std::vector<MovedTable>> describe(PgSession& session, const shardmap::Mapping& mapping,
+                                         const std::vector<shardmap::Table>& tables,
+                                         const std::vector<shardmap::KeyRange>& ranges, Deadline deadline) {
+  std::vector<MovedTable> all;
+  for (const shardmap::Table& table : tables) {
+    KG_TRY(all.emplace_back(), describe_one(session, mapping, table, ranges, deadline));
+  }
+  return all;
+}
+
+Result<std::string> inside_of(const std::string& row, const MovedTable& table, const shardmap::Mapping& mapping,
+                              const std::vector<shardmap::KeyRange>& ranges) {
+  std::vector<std::string> columns;
+  for (const std::string& column : table.key) columns.push_back(row + "." + column);
+  return inside_ranges(mapping, columns, ranges);
+}
+
+Result<std::vector<std::string>> shape_of(PgSession& session, const std::string& name, Deadline deadline) {
+  std::vector<std::string> lines;
+  KG_TRY(const auto there,
+         session.query("SELECT to_regclass($1) IS NOT NULL", {SqlValue::text(name)}, deadline));
+  if (there.at(0).at(0) != "t") return lines;
+  KG_TRY(const auto rows, session.query(kShape, {SqlValue::text(name)}, deadline));
+  for (const PgRow& row : rows) lines.push_back(*row[0]);
+  return lines;
+}
+
+}  // namespace kintsugi::splitmerge

@@ -1,0 +1,49 @@
+// A table of a moving shardlet as the source has it: names ready for SQL, what identifies its rows, which of
+// them move. Private to splitmerge/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "shardmap/key_predicate.h"
+#include "shardmap/pg_session.h"
+
+namespace kintsugi::splitmerge {
+
+// A relation that holds rows: the table itself, or a partition of it.
+struct Leaf {
+  std::string name;             // quoted, with its schema
+  bool identified = true;       // its replica identity has all key columns: a row filter on them is allowed
+  std::string identity_clause;  // what ALTER TABLE ... REPLICA IDENTITY would need to make it as it is
+  bool can_be_full = true;      // every column's type has an equality, or there is a primary key on the target
+};
+
+struct MovedTable {
+  shardmap::Table table;
+  std::string name;                  // quoted, with its schema
+  std::vector<std::string> columns;  // quoted; what is copied: all but the generated
+  std::string checksum;              // an expression, bigint, over all columns of a row
+  std::vector<std::string> key;      // quoted
+  std::string inside;                // the predicate of the moving range
+  std::vector<Leaf> leaves;
+  double rows_estimate = 0;
+  std::vector<std::string> sequences;  // owned by its columns; quoted, with their schema
+};
+
+Result<std::vector<MovedTable>> describe(shardmap::PgSession& session, const shardmap::Mapping& mapping,
+                                         const std::vector<shardmap::Table>& tables,
+                                         const std::vector<shardmap::KeyRange>& ranges, Deadline deadline);
+
+// The predicate with its columns taken from `row` ("NEW", "OLD").
+Result<std::string> inside_of(const std::string& row, const MovedTable& table, const shardmap::Mapping& mapping,
+                              const std::vector<shardmap::KeyRange>& ranges);
+
+// A relation as lines of text that are equal on two servers if and only if the relation is: columns,
+// constraints, indexes, triggers, policies, partitions. None: it is not there.
+Result<std::vector<std::string>> shape_of(shardmap::PgSession& session, const std::string& name,
+                                          Deadline deadline);
+
+[[nodiscard]] std::string list_of(const std::vector<std::string>& parts);  // "a, b"
+
+}  // namespace kintsugi::splitmerge

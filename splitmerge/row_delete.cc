@@ -1,0 +1,58 @@
+#include "splitmerge/row_delete.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+using shardmap::PgSession;
+
+constexpr std::chrono::milliseconds kConnectDeadline{15000};
+
+// The places of the rows are read in one session and the rows deleted in another: nothing moves them meanwhile,
+// and no batch has to step over what the batches before it have deleted.
+Result<std::uint64_t> delete_leaf(PgSession& reader, PgSession& writer, const std::string& leaf,
+                                  const std::string& inside, const MoveTuning& tuning, JobLease& lease) {
+  const Deadline never = Deadline::never();
+  std::uint64_t count = 0;
+  const Status done = reader.transaction(
+      [&]() -> Status {
+        KG_CHECK(reader.run(
+            "DECLARE kintsugi_rows NO SCROLL CURSOR FOR SELECT ctid FROM ONLY " + leaf + " WHERE " + inside, {},
+            never));
+        for (;;) {
+          KG_CHECK(lease.go_on(false));
+          KG_TRY(const auto rows,
+                 reader.query("FETCH " + std::to_string(tuning.clean_batch_rows) + " FROM kintsugi_rows", {},
+                              never));
+          if (rows.empty()) return {};
+          std::string places;
+          for (const auto& row : rows) places += (places.empty() ? "\"" : ",\"") + *row[0] + "\"";
+          KG_CHECK(writer.run("DELETE FROM ONLY " + leaf + " WHERE ctid = ANY ('{" + places + "}'::tid[])", {},
+                              never));
+          count += rows.size();
+          lease.pause(tuning.clean_pause);
+        }
+      },
+      never);
+  if (!done) return fail(done.error());
+  return count;
+}
+
+}  // namespace
+
+Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& name,
+                                  const std::vector<MovedTable>& tables, const MoveTuning& tuning,
+                                  JobLease& lease) {
+  KG_TRY(const auto reader, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
+  KG_TRY(const auto writer, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
+  KG_CHECK(writer->run("SET synchronous_commit = off", {}, Deadline::in(kConnectDeadline)));
+  std::uint64_t count = 0;
+  for (const MovedTable& table : tables) {
+    for (const Leaf& leaf : table.leaves) {
+      KG_TRY(const std::uint64_t some, delete_leaf(*reader, *writer, leaf.name, table.inside, tuning, lease));
+      count += some;
+    }
+  }
+  return count;
+}
+
+}  // namespace kintsugi::splitmerge

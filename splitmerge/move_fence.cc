@@ -158,9 +158,10 @@ Status Move::verify_afterwards() {
   if (!kept_) return {};
   const Deadline never = Deadline::never();
   const auto compare = [&]() -> Status {
-    KG_CHECK(target_->script("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
-                                 quote_literal(kept_snapshot_),
-                             soon()));
+    KG_CHECK(target_->script(
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
+            quote_literal(kept_snapshot_),
+        soon()));
     KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, never));
     return compare_sums(tables_, sums, *source_, *target_, never);
   };

@@ -12,73 +12,54 @@ using shardmap::SqlValue;
 // A type with a hash of its own is hashed as it is; of the others, and of texts whose collation takes different
 // bytes for the same, the text is.
 constexpr const char* kColumns =
-    "SELECT quote_ident(a.attname), a.attgenerated <> '', "
-    "CASE WHEN NOT coalesce(l.collisdeterministic, true) THEN quote_ident(a.attname) || '::text COLLATE \"C\"' "
-    "WHEN a.atttypid = 'varchar'::regtype OR EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = "
-    "o.opcmethod WHERE m.amname = 'hash' AND o.opcdefault AND o.opcintype = a.atttypid) THEN "
-    "quote_ident(a.attname) ELSE quote_ident(a.attname) || '::text' END "
+    "SELECT quote_ident(a.attname), a.attgenerated <> '', CASE WHEN NOT coalesce(l.collisdeterministic, true) "
+    "THEN quote_ident(a.attname) || '::text COLLATE \"C\"' WHEN a.atttypid = 'varchar'::regtype OR EXISTS "
+    "(SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod WHERE m.amname = 'hash' AND o.opcdefault "
+    "AND o.opcintype = a.atttypid) THEN quote_ident(a.attname) ELSE quote_ident(a.attname) || '::text' END "
     "FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation WHERE a.attrelid = "
-    "$1::text::regclass "
-    "AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attname COLLATE \"C\"";
+    "$1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attname COLLATE \"C\"";
 
 // Each relation with rows, how its rows are identified, and whether that tells the key ($2: its columns'
 // names).
 constexpr const char* kLeaves =
-    "SELECT format('%I.%I', n.nspname, c.relname), c.relreplident, "
-    "CASE c.relreplident WHEN 'd' THEN 'DEFAULT' WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' "
-    "ELSE 'USING INDEX ' || quote_ident(x.relname) END, "
+    "SELECT format('%I.%I', n.nspname, c.relname), c.relreplident, CASE c.relreplident WHEN 'd' THEN 'DEFAULT' "
+    "WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' ELSE 'USING INDEX ' || quote_ident(x.relname) END, "
     "c.relreplident = 'f' OR coalesce((SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND "
-    "a.attnum = "
-    "ANY (i.indkey) AND a.attname = ANY ($2::text[])) = cardinality($2::text[]), false), "
-    "EXISTS (SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary) OR NOT EXISTS (SELECT FROM "
+    "a.attnum = ANY (i.indkey) AND a.attname = ANY ($2::text[])) = cardinality($2::text[]), false), EXISTS "
+    "(SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary) OR NOT EXISTS (SELECT FROM "
     "pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid IN "
-    "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), "
-    "greatest(c.reltuples, 0) "
-    "FROM pg_partition_tree($1::text::regclass) t JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON "
-    "n.oid = "
-    "c.relnamespace LEFT JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN "
-    "i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid "
-    "WHERE t.isleaf AND c.relkind = 'r' ORDER BY 1";
+    "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), greatest(c.reltuples, 0) FROM "
+    "(SELECT $1::text::regclass AS relid UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) t JOIN "
+    "pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_index i ON "
+    "i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
+    "ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid WHERE c.relkind = 'r' ORDER BY 1";
 
 constexpr const char* kSequences =
     "SELECT format('%I.%I', n.nspname, s.relname) FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND "
-    "s.relkind "
-    "= 'S' JOIN pg_namespace n ON n.oid = s.relnamespace WHERE d.classid = 'pg_class'::regclass AND "
-    "d.refclassid = "
-    "'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjid IN (SELECT relid FROM "
-    "pg_partition_tree($1::text::regclass)) ORDER BY 1";
+    "s.relkind = 'S' JOIN pg_namespace n ON n.oid = s.relnamespace WHERE d.classid = 'pg_class'::regclass AND "
+    "d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjid IN (SELECT "
+    "$1::text::regclass UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) ORDER BY 1";
 
 constexpr const char* kShape =
-    "WITH r AS (SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name FROM "
-    "pg_partition_tree($1::text::regclass) t "
-    "JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace) "
-    "SELECT line FROM (SELECT format('relation %s kind %s row security %s %s partition %s of %s', name, "
-    "relkind, "
-    "relrowsecurity, relforcerowsecurity, pg_get_expr(relpartbound, oid), pg_get_partkeydef(oid)) AS line FROM "
-    "r "
-    "UNION ALL SELECT format('column %s.%I %s%s%s%s%s', r.name, a.attname, format_type(a.atttypid, "
-    "a.atttypmod), "
-    "CASE WHEN a.attnotnull THEN ' NOT NULL' END, CASE WHEN l.collname <> 'default' THEN ' COLLATE ' || "
-    "l.collname "
-    "END, CASE WHEN a.attidentity <> '' THEN ' IDENTITY ' || a.attidentity END, CASE WHEN a.attgenerated <> '' "
-    "THEN "
-    "' GENERATED ' || pg_get_expr(d.adbin, d.adrelid) WHEN d.adbin IS NOT NULL THEN ' DEFAULT ' || "
+    "WITH r AS (SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name FROM (SELECT $1::text::regclass AS "
+    "relid UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) t JOIN pg_class c ON c.oid = t.relid "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace) SELECT line FROM (SELECT format('relation %s kind %s row "
+    "security %s %s partition %s of %s', name, relkind, relrowsecurity, relforcerowsecurity, "
+    "pg_get_expr(relpartbound, oid), pg_get_partkeydef(oid)) AS line FROM r UNION ALL SELECT format('column "
+    "%s.%I %s%s%s%s%s', r.name, a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN ' "
+    "NOT NULL' END, CASE WHEN l.collname <> 'default' THEN ' COLLATE ' || l.collname END, CASE WHEN "
+    "a.attidentity <> '' THEN ' IDENTITY ' || a.attidentity::text END, CASE WHEN a.attgenerated <> '' THEN ' "
+    "GENERATED ' || pg_get_expr(d.adbin, d.adrelid) WHEN d.adbin IS NOT NULL THEN ' DEFAULT ' || "
     "pg_get_expr(d.adbin, d.adrelid) END) FROM r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 "
-    "AND NOT "
-    "a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum LEFT JOIN pg_collation "
-    "l ON "
-    "l.oid = a.attcollation "
-    "UNION ALL SELECT format('constraint %s.%I %s', r.name, k.conname, pg_get_constraintdef(k.oid)) FROM r "
-    "JOIN "
-    "pg_constraint k ON k.conrelid = r.oid "
-    "UNION ALL SELECT format('index %s', pg_get_indexdef(i.indexrelid)) FROM r JOIN pg_index i ON i.indrelid = "
-    "r.oid "
+    "AND NOT a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum LEFT JOIN "
+    "pg_collation l ON l.oid = a.attcollation UNION ALL SELECT format('constraint %s.%I %s', r.name, "
+    "k.conname, pg_get_constraintdef(k.oid)) FROM r JOIN pg_constraint k ON k.conrelid = r.oid UNION ALL "
+    "SELECT format('index %s', pg_get_indexdef(i.indexrelid)) FROM r JOIN pg_index i ON i.indrelid = r.oid "
     "UNION ALL SELECT format('trigger %s %s', pg_get_triggerdef(g.oid), g.tgenabled) FROM r JOIN pg_trigger g "
-    "ON "
-    "g.tgrelid = r.oid AND NOT g.tgisinternal AND g.tgname NOT LIKE 'kintsugi\\_fence\\_%' "
-    "UNION ALL SELECT format('policy %s.%I %s %s %s %s', r.name, p.polname, p.polcmd, p.polpermissive, "
-    "pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM r JOIN pg_policy p ON "
-    "p.polrelid = r.oid) lines ORDER BY line COLLATE \"C\"";
+    "ON g.tgrelid = r.oid AND NOT g.tgisinternal AND g.tgname NOT LIKE 'kintsugi\\_fence\\_%' UNION ALL SELECT "
+    "format('policy %s.%I %s %s %s %s', r.name, p.polname, p.polcmd, p.polpermissive, pg_get_expr(p.polqual, "
+    "p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM r JOIN pg_policy p ON p.polrelid = r.oid) "
+    "lines ORDER BY line COLLATE \"C\"";
 
 std::string array_of(const std::vector<std::string>& names) {
   std::string out = "{";

@@ -56,9 +56,11 @@ Status count_rows(PgSession& session, const Mapping& mapping, const Table& table
   std::string numbers;
   for (std::size_t i = 0; i < table.key.size(); ++i) numbers += (i > 0 ? ", " : "") + std::to_string(i + 1);
   KG_TRY(const auto total,
-         session.query("SELECT coalesce(sum(pg_total_relation_size(relid)), 0) FROM pg_partition_tree(" +
-                           quote_literal(name) + "::regclass)",
-                       {}, deadline));
+         session.query(
+             "SELECT pg_total_relation_size(" + quote_literal(name) +
+                 "::regclass) + coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(" +
+                 quote_literal(name) + "::regclass) WHERE isleaf), 0)",
+             {}, deadline));
   KG_TRY(const auto rows,
          session.query("SELECT " + columns + ", count(*) FROM " + name + " GROUP BY " + numbers, {}, deadline));
   double all = 0;

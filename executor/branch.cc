@@ -219,7 +219,7 @@ void Branch::drop_row() {
   drop(frame->size());
 }
 
-std::string_view Branch::run_of_rows(std::uint64_t& rows_wanted) {
+std::string_view Branch::run_of_rows(std::uint64_t& rows_wanted, char type) {
   const std::uint64_t most = std::exchange(rows_wanted, 0);
   if (!row()) return {};
   const std::string_view bytes = rows().unread();
@@ -229,6 +229,7 @@ std::string_view Branch::run_of_rows(std::uint64_t& rows_wanted) {
     const std::size_t size = std::size_t{1} + wire::load_u32(bytes.data() + at + 1);
     // Digesting finds out what is wrong with it when its turn has come.
     if (size < wire::kHeaderBytes || bytes.size() - at < size) break;
+    rows().begin()[at] = type;
     at += size;
   }
   return bytes.substr(0, at);

@@ -50,8 +50,9 @@ class Branch {
   // The row at the front, whole; nothing while none is there.
   [[nodiscard]] std::optional<wire::Frame> row();
   void drop_row();
-  // All whole rows at the front but no more than `rows`, as one piece; `rows` becomes their number.
-  [[nodiscard]] std::string_view run_of_rows(std::uint64_t& rows);
+  // All whole rows at the front but no more than `rows`, as one piece; `rows` becomes their number. With a
+  // `type` they are messages of that type from now on.
+  [[nodiscard]] std::string_view run_of_rows(std::uint64_t& rows, char type = wire::server::kDataRow);
   void drop(std::size_t bytes);
   // From now on rows are thrown away as they come.
   void discard();
@@ -88,7 +89,7 @@ class Branch {
  private:
   void lose(const std::string& how);
   void digest();
-  [[nodiscard]] const ReadBuffer& rows() const { return aside_.size() > 0 ? aside_ : in_; }
+  [[nodiscard]] ReadBuffer& rows() { return aside_.size() > 0 ? aside_ : in_; }
   bool on_frame(const wire::Frame& frame);
   void on_error(const wire::Frame& frame);
 

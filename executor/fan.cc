@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/invariant.h"
+#include "executor/abandon.h"
 #include "executor/branch.h"
 #include "executor/fan_tag.h"
 #include "executor/row_merge.h"
@@ -85,7 +86,6 @@ struct Fan::State {
   io::Task<> settle();
   io::Task<> put_aside();
   void resume();
-  io::Task<> wait_for_cancels();
   void cancel_what_runs(bool all);
   void leave();
 
@@ -335,23 +335,8 @@ io::Task<> Fan::State::settle() {
       break;
     }
   }
-  auto waiting = wait_for_cancels();
-  co_await std::move(waiting);
-}
-
-// A cancel request that arrives late would hit what runs next.
-io::Task<> Fan::State::wait_for_cancels() {
-  const Deadline deadline = Deadline::in(kDrainTime);
-  for (auto& branch : branches) {
-    Backend& backend = branch->backend();
-    while (backend.cancels->under_way > 0) {
-      if (!co_await request.waiter->wait(deadline)) {
-        backend.broken = true;
-        break;
-      }
-    }
-    if (backend.cancels->lost) backend.broken = true;
-  }
+  auto outliving = outlive_cancels(&branches, request.waiter);
+  co_await std::move(outliving);
 }
 
 // The step ends with rows left: every shard answers what was sent to it, so that its connection is free.
@@ -447,12 +432,14 @@ io::Task<FanStep> Fan::advance(std::uint64_t max_rows) {
     s.look();
     if (s.unwanted) break;
     s.pump();
-    const bool moved = s.make_rows();
+    bool moved = s.make_rows();
+    const bool was_full = s.request.client->kept_bytes() >= kClientBudget;
     if (!s.flush_client()) {
       s.unwanted =
           Error{.sqlstate = std::string(sqlstate::kConnectionFailure), .message = "the client has gone"};
     }
     if (s.unwanted || s.note_failures()) break;
+    moved |= was_full && s.request.client->kept_bytes() < kClientBudget;
     suspended = s.most_rows == 0;
     if (suspended || s.at_end()) break;
     if (moved || s.something_readable()) continue;

@@ -1,0 +1,26 @@
+// How a row of a shard becomes a row of COPY FROM STDIN. A DataRow's body in binary is a tuple of binary COPY
+// byte for byte; where a type's binary form holds OIDs that differ from shard to shard, rows go as text.
+// Private to executor/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace kintsugi::executor {
+
+// The OID of a built-in type whose binary form is the same everywhere, by its name as format_type() writes it
+// (with or without a length, also of an array); nothing for all others.
+[[nodiscard]] std::optional<std::uint32_t> portable_type(std::string_view name);
+
+inline constexpr std::string_view kBinaryCopyHeader{"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", 19};
+inline constexpr std::string_view kBinaryCopyTrailer{"\xff\xff", 2};
+
+// The body of a DataRow with text values as a whole CopyData message with one line of COPY's text format. XX001
+// when it is not well formed.
+Status append_copy_line(std::string_view data_row, std::string& out);
+
+}  // namespace kintsugi::executor

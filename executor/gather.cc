@@ -1,0 +1,362 @@
+#include "executor/gather.h"
+
+#include "base/invariant.h"
+#include "base/sql_quote.h"
+#include "executor/abandon.h"
+#include "executor/branch.h"
+#include "executor/copy_format.h"
+#include "executor/fan.h"
+#include "executor/row_merge.h"
+
+namespace kintsugi::executor {
+namespace {
+
+using planner::GatheredRelation;
+
+constexpr std::size_t kFinisherBudget = 128 * 1024;  // bytes for it that the socket has not taken
+constexpr std::uint64_t kManyRows = 5'000;           // worth an ANALYZE
+
+bool is_portable(const GatheredRelation& relation) {
+  for (const std::string& type : relation.types) {
+    if (!portable_type(type)) return false;
+  }
+  return true;
+}
+
+std::string columns_of(const GatheredRelation& relation) {
+  std::string list;
+  for (const std::string& column : relation.columns)
+    list += (list.empty() ? "" : ", ") + quote_identifier(column);
+  return list;
+}
+
+std::string table_of(const GatheredRelation& relation) {
+  return "pg_temp." + quote_identifier(relation.temporary);
+}
+
+// One relation's rows on their way from its sources to the finisher.
+class Stream {
+ public:
+  Stream(const GatherRequest& request, const GatherRequest::Relation& what, GatherResult* result)
+      : request_(request), what_(what), result_(result), binary_(is_portable(what.relation)) {}
+
+  // True: all of it has gone to the finisher, and CopyDone after it. False: the sources are given up, the error
+  // is in the result unless it is the finisher's own, and CopyFail is sent.
+  io::Task<bool> run();
+  [[nodiscard]] bool has_sources() const;
+  [[nodiscard]] std::uint64_t rows() const { return rows_; }
+
+ private:
+  void start();
+  bool describe();
+  bool move_rows();
+  void fail_with(const Error& error);
+  [[nodiscard]] bool ended() const;
+  [[nodiscard]] Outbox& out() const { return request_.finisher->out; }
+
+  const GatherRequest& request_;
+  const GatherRequest::Relation& what_;
+  GatherResult* result_;
+  bool binary_;
+  Branches branches_;
+  std::vector<bool> described_;
+  bool failed_ = false;
+  std::uint64_t rows_ = 0;
+};
+
+bool Stream::has_sources() const {
+  for (const Backend* source : what_.sources) {
+    if (source != request_.finisher) return true;
+  }
+  return false;
+}
+
+void Stream::fail_with(const Error& error) {
+  if (std::exchange(failed_, true) || !result_->error.empty()) return;
+  result_->sqlstate = error.sqlstate;
+  wire::append_error(result_->error, "ERROR", error);
+}
+
+bool carries_an_error(std::string_view carry) {
+  for (;;) {
+    const auto next = wire::peek_frame(carry, UINT32_MAX);
+    if (!next) return true;
+    if (!next->has_value()) return false;
+    if ((*next)->type == wire::server::kError) return true;
+    carry.remove_prefix((*next)->size());
+  }
+}
+
+std::string bind_tail_of(const GatherRequest& request, bool binary) {
+  wire::BindValues bind;
+  bind.values = request.parameters;
+  if (binary) bind.result_formats = {1};
+  std::string message;
+  wire::append_bind(message, "", "", bind);
+  return message.substr(wire::kHeaderBytes + 2);
+}
+
+std::string type_oids_of(const GatherRequest& request) {
+  std::string raw(4 * request.parameter_types.size(), '\0');
+  for (std::size_t i = 0; i < request.parameter_types.size(); ++i)
+    wire::store_u32(raw.data() + 4 * i, request.parameter_types[i]);
+  return raw;
+}
+
+void Stream::start() {
+  const std::string oids = type_oids_of(request_), tail = bind_tail_of(request_, binary_);
+  for (std::size_t i = 0; i < what_.sources.size(); ++i) {
+    if (what_.sources[i] == request_.finisher) continue;
+    auto branch = std::make_unique<Branch>(what_.sources[i], request_.max_message);
+    branch->start({.text = what_.relation.tasks[i].text, .type_oids = oids, .bind_tail = tail});
+    branch->backend().stream.set_target(request_.waiter);
+    branch->flush();
+    branches_.push_back(std::move(branch));
+  }
+  described_.resize(branches_.size());
+  if (binary_) wire::append_copy_data(out().compose(), kBinaryCopyHeader);
+}
+
+// A plan that is wrong about a type would have bytes read as what they are not.
+bool Stream::describe() {
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    const Branch& branch = *branches_[i];
+    if (described_[i] || !branch.described()) continue;
+    described_[i] = true;
+    const auto columns = wire::read_row_description(branch.description());
+    bool right = columns.has_value() && columns->size() == what_.relation.types.size();
+    for (std::size_t c = 0; right && binary_ && c < columns->size(); ++c)
+      right = portable_type(what_.relation.types[c]) == (*columns)[c].type_oid;
+    if (right) continue;
+    fail_with(Error{.sqlstate = "55000",
+                    .message = "shard " + branch.shard() + " gives other columns of " + what_.relation.of +
+                               " than are to be gathered",
+                    .hint = "Bring the table on all shards to the same definition."});
+    return false;
+  }
+  return true;
+}
+
+// True when rows have gone.
+bool Stream::move_rows() {
+  bool moved = false;
+  for (auto& branch : branches_) {
+    if (out().kept_bytes() >= kFinisherBudget) break;
+    std::uint64_t rows = UINT64_MAX, size = 0;
+    if (binary_) {
+      const std::string_view run = branch->run_of_rows(rows, wire::client::kCopyData);
+      size = run.size();
+      if (rows > 0) out().pass(run);
+      request_.finisher->out.flush(request_.finisher->stream);
+      if (rows > 0) branch->drop(size);
+    } else {
+      for (rows = 0; out().kept_bytes() < kFinisherBudget; ++rows) {
+        const auto row = branch->row();
+        if (!row) break;
+        size += row->size();
+        if (Status line = append_copy_line(row->body, out().compose()); !line) {
+          fail_with(line.error());
+          return false;
+        }
+        branch->drop_row();
+      }
+    }
+    rows_ += rows;
+    result_->rows += rows;
+    result_->bytes += size;
+    moved = moved || rows > 0;
+    if (result_->bytes > request_.most_bytes) {
+      fail_with(Error{.sqlstate = std::string(sqlstate::kLimitReached),
+                      .message = "the statement would gather more than " + std::to_string(request_.most_bytes) +
+                                 " bytes on one shard: it was reading " + what_.relation.of,
+                      .hint = "Restrict the rows of that table, join it on its sharding key, or raise "
+                              "limits.gather_bytes."});
+      return false;
+    }
+  }
+  return moved;
+}
+
+bool Stream::ended() const {
+  for (const auto& branch : branches_) {
+    if (!branch->settled()) return false;
+  }
+  return true;
+}
+
+io::Task<bool> Stream::run() {
+  start();
+  Backend& finisher = *request_.finisher;
+  bool finisher_spoke = false;
+  while (!failed_ && !ended()) {
+    bool moved = false;
+    for (auto& branch : branches_) {
+      branch->flush();
+      if (branch->backend().stream.readable()) moved |= branch->read(kBranchBudget);
+      (void)branch->take_asides();
+      if (branch->failed() && !failed_) {
+        failed_ = true;
+        result_->error = branch->error();
+        result_->sqlstate = branch->error_sqlstate();
+      }
+    }
+    if (failed_ || !describe()) break;
+    moved |= move_rows();
+    const bool was_full = finisher.out.kept_bytes() >= kFinisherBudget;
+    const io::IoResult flushed = finisher.out.flush(finisher.stream);
+    moved |= was_full && finisher.out.kept_bytes() < kFinisherBudget;
+    // While it takes rows it has nothing to say but CopyInResponse: a word more is an error.
+    finisher_spoke = flushed.kind == io::IoResult::kClosed || flushed.kind == io::IoResult::kError;
+    if (finisher.stream.readable() && !finisher_spoke) {
+      const io::IoResult got = finisher.read_more_to_carry(4096);
+      finisher_spoke = got.kind == io::IoResult::kClosed || got.kind == io::IoResult::kError ||
+                       carries_an_error(finisher.carry);
+    }
+    if (finisher_spoke) break;
+    if (request_.still_wanted) {
+      if (Status wanted = request_.still_wanted(); !wanted) fail_with(wanted.error());
+    }
+    if (failed_) break;
+    if (moved) continue;
+    for (auto& branch : branches_)
+      branch->backend().stream.want(branch->wants_to_read(kBranchBudget), branch->sending());
+    finisher.stream.want(true, !finisher.out.empty());
+    if (!co_await request_.waiter->wait(request_.deadline)) {
+      fail_with(Error{.sqlstate = std::string(sqlstate::kQueryCanceled),
+                      .message = "canceling statement due to statement timeout"});
+    }
+  }
+  const bool whole = !failed_ && !finisher_spoke;
+  if (whole) {
+    for (auto& branch : branches_) branch->leave();
+    if (binary_) wire::append_copy_data(finisher.out.compose(), kBinaryCopyTrailer);
+    wire::append_copy_done(finisher.out.compose());
+  } else {
+    auto abandoning = abandon(&branches_, request_.cancel, request_.waiter);
+    co_await std::move(abandoning);
+    wire::append_copy_fail(finisher.out.compose(), "the rows could not be gathered");
+  }
+  co_return whole;
+}
+
+// Everything that is kept goes out; false when the connection is lost.
+io::Task<bool> flush_all(Backend* backend, io::Waiter* waiter, Deadline deadline) {
+  for (;;) {
+    const io::IoResult result = backend->out.flush(backend->stream);
+    if (result.kind == io::IoResult::kOk) co_return true;
+    if (result.kind != io::IoResult::kWouldBlock) break;
+    backend->stream.want(false, true);
+    if (!co_await waiter->wait(deadline)) break;
+  }
+  backend->out.clear();
+  backend->broken = true;
+  co_return false;
+}
+
+}  // namespace
+
+// One query makes all tables and takes the data of all that have some from elsewhere.
+std::string Gathering::opening() const {
+  std::string creates, copies;
+  for (const auto& each : request_.relations) {
+    const GatheredRelation& relation = each.relation;
+    std::string columns;
+    for (std::size_t i = 0; i < relation.columns.size(); ++i) {
+      columns += (i > 0 ? ", " : "") + quote_identifier(relation.columns[i]) + " " + relation.types[i];
+    }
+    creates +=
+        "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
+    GatherResult unused;
+    if (!Stream(request_, each, &unused).has_sources()) continue;
+    copies += "COPY " + table_of(relation) + " (" + columns_of(relation) + ") FROM STDIN" +
+              (is_portable(relation) ? " (FORMAT binary); " : "; ");
+  }
+  return creates + copies;
+}
+
+std::string Gathering::insert_of(const GatheredRelation& relation, const std::string& select) const {
+  return "INSERT INTO " + table_of(relation) + " (" + columns_of(relation) + ") " + select;
+}
+
+io::Task<GatherResult> Gathering::fill() {
+  GatherResult result;
+  Backend& finisher = *request_.finisher;
+  INVARIANT(finisher.status != wire::TransactionStatus::kIdle, "what is gathered lives in a transaction");
+  finisher.stream.set_target(request_.waiter);
+  wire::append_query(finisher.out.compose(), opening());
+  (void)finisher.out.flush(finisher.stream);
+  std::string analyse;
+  bool good = true;
+  for (const auto& each : request_.relations) {
+    Stream stream(request_, each, &result);
+    if (!stream.has_sources()) continue;
+    auto streaming = stream.run();
+    good = co_await std::move(streaming);
+    if (!good) break;
+    if (stream.rows() >= kManyRows) analyse += "ANALYZE " + table_of(each.relation) + "; ";
+  }
+  const Deadline deadline = good ? request_.deadline : Deadline::in(std::chrono::seconds(10));
+  auto flushing = flush_all(&finisher, request_.waiter, deadline);
+  (void)co_await std::move(flushing);
+  std::string frame;
+  auto answering = read_control_answer(&finisher, request_.waiter, deadline, {.error_frame = &frame});
+  const auto answer = co_await std::move(answering);
+  if (!answer && result.error.empty()) {
+    result.sqlstate = answer.error().sqlstate;
+    if (frame.empty()) {
+      wire::append_error(result.error, "ERROR", answer.error());
+    } else {
+      wire::append_error_with_context(result.error,
+                                      {frame[0], std::string_view(frame).substr(wire::kHeaderBytes)},
+                                      "shard " + finisher.shard);
+    }
+  }
+  if (!answer || !good) co_return result;
+
+  for (const auto& each : request_.relations) {
+    for (std::size_t i = 0; i < each.sources.size(); ++i) {
+      if (each.sources[i] != &finisher) continue;
+      FanRequest local;
+      local.branches.push_back({&finisher, insert_of(each.relation, each.relation.tasks[i].text), {}});
+      local.parameter_types = request_.parameter_types;
+      local.bind.values = request_.parameters;
+      Outbox nobody;
+      local.client = &nobody;
+      local.waiter = request_.waiter;
+      local.deadline = request_.deadline;
+      local.still_wanted = request_.still_wanted;
+      local.cancel = request_.cancel;
+      Fan fan(std::move(local));
+      auto inserting = fan.advance();
+      FanStep step = co_await std::move(inserting);
+      if (step.kind == FanStep::kFailed) {
+        result.error = std::move(step.error);
+        result.sqlstate = std::move(step.sqlstate);
+        co_return result;
+      }
+    }
+  }
+  if (!analyse.empty()) {
+    auto analysing = run_control_query(&finisher, analyse, request_.waiter, request_.deadline);
+    const auto analysed = co_await std::move(analysing);
+    if (!analysed) {
+      result.sqlstate = analysed.error().sqlstate;
+      wire::append_error(result.error, "ERROR", analysed.error());
+      co_return result;
+    }
+  }
+  result.ok = true;
+  co_return result;
+}
+
+io::Task<void> Gathering::drop() {
+  Backend& finisher = *request_.finisher;
+  if (finisher.broken || finisher.status != wire::TransactionStatus::kInTransaction) co_return;
+  std::string tables;
+  for (const auto& each : request_.relations) tables += (tables.empty() ? "" : ", ") + table_of(each.relation);
+  auto dropping =
+      run_control_query(&finisher, "DROP TABLE IF EXISTS " + tables, request_.waiter, request_.deadline);
+  (void)co_await std::move(dropping);
+}
+
+}  // namespace kintsugi::executor

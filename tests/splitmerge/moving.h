@@ -1,5 +1,5 @@
-// What the tests of moves have in common: two servers with a shard each, a store, tables of all sorts, and what must be
-// true when a move is over, whatever its end was.
+// What the tests of moves have in common: two servers with a shard each, a store, tables of all sorts, and what
+// must be true when a move is over, whatever its end was.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -115,14 +115,16 @@ class Moving : public testing::Test {
   // Three tables as applications have them.
   void shop(int tenants = 300, int rows_each = 10) {
     on_both(
-        "CREATE TABLE orders (tenant bigint NOT NULL, id bigint NOT NULL, note text, at timestamptz DEFAULT now(), "
+        "CREATE TABLE orders (tenant bigint NOT NULL, id bigint NOT NULL, note text, at timestamptz DEFAULT "
+        "now(), "
         "PRIMARY KEY (tenant, id));"
         "CREATE TABLE items (id uuid DEFAULT gen_random_uuid(), tenant bigint NOT NULL, body jsonb, n numeric);"
         "CREATE TABLE stock (tenant bigint PRIMARY KEY, amount bigint NOT NULL);");
-    pgtest::psql(dsn(1), "INSERT INTO orders SELECT t, i, 'order ' || i FROM generate_series(0, " +
-                             std::to_string(tenants - 1) + ") t, generate_series(1, " + std::to_string(rows_each) +
-                             ") i; INSERT INTO items (tenant, body, n) SELECT tenant, jsonb_build_object('o', id), id / "
-                             "3.0 FROM orders; INSERT INTO stock SELECT DISTINCT tenant, 100 FROM orders; ANALYZE");
+    pgtest::psql(
+        dsn(1), "INSERT INTO orders SELECT t, i, 'order ' || i FROM generate_series(0, " +
+                    std::to_string(tenants - 1) + ") t, generate_series(1, " + std::to_string(rows_each) +
+                    ") i; INSERT INTO items (tenant, body, n) SELECT tenant, jsonb_build_object('o', id), id / "
+                    "3.0 FROM orders; INSERT INTO stock SELECT DISTINCT tenant, 100 FROM orders; ANALYZE");
     for (const char* name : {"orders", "items", "stock"}) put_table(name);
   }
 
@@ -152,7 +154,8 @@ class Moving : public testing::Test {
   static std::vector<std::string> rows(int shard, const std::string& table, const std::string& where = "true") {
     pgtest::Connection pg(dsn(shard));
     std::vector<std::string> out;
-    for (const auto& row : pg.query("SELECT t::text FROM " + table + " t WHERE " + where)) out.push_back(row[0]);
+    for (const auto& row : pg.query("SELECT t::text FROM " + table + " t WHERE " + where))
+      out.push_back(row[0]);
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -164,11 +167,22 @@ class Moving : public testing::Test {
     return all;
   }
 
+  static std::vector<std::pair<std::int64_t, std::int64_t>> pairs(const std::string& sql) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> out;
+    for (int i = 1; i <= 2; ++i) {
+      pgtest::Connection pg(dsn(i));
+      for (const auto& row : pg.query(sql)) out.emplace_back(std::stoll(row[0]), std::stoll(row[1]));
+    }
+    return out;
+  }
+
   // Nothing is left of any move, every row is where the map says, all agree.
   void expect_clean() {
     for (int i = 1; i <= 2; ++i) {
       pgtest::Connection pg(dsn(i));
-      const auto count = [&](const std::string& what) { return pg.query("SELECT count(*) FROM " + what)[0][0]; };
+      const auto count = [&](const std::string& what) {
+        return pg.query("SELECT count(*) FROM " + what)[0][0];
+      };
       EXPECT_EQ(count("pg_publication"), "0") << "s" << i;
       EXPECT_EQ(count("pg_subscription"), "0") << "s" << i;
       EXPECT_EQ(count("pg_replication_slots"), "0") << "s" << i;

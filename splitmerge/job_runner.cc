@@ -77,7 +77,7 @@ Status JobRunner::Shared::take_what_waits(shardmap::MapStore& store, shardmap::M
   KG_TRY(const shardmap::StoredMap stored, map.newest(soon()));
   std::set<ShardId> busy;
   for (const StoredJob& job : jobs) {
-    if (job.record.owner.empty()) continue;
+    if (job.record.owner.empty() || job.age_ms > options.lease.count()) continue;
     for (const ShardId shard : shards_of(job.record, *stored.map)) busy.insert(shard);
   }
   for (const StoredJob& job : jobs) {

@@ -110,7 +110,6 @@ void JobWork::undo(const Error& why, bool canceled) {
 Status JobWork::undo_step() {
   KG_CHECK(move_.undo());
   if (lease_.record().split_made) KG_CHECK(unsplit());
-  if (lease_.record().info.request.type == JobType::kProvision) (void)0;
   for (const std::uint64_t child : lease_.record().info.children) {
     auto job = JobNotes(store_).find(child, soon());
     if (job && !is_final(job->record.info.state)) {
@@ -119,7 +118,21 @@ Status JobWork::undo_step() {
     }
   }
   if (waiting_) return {};
+  if (lease_.record().info.request.type == JobType::kDrain) KG_CHECK(undrain());
   return lease_.update(ending(lease_.record().canceled ? JobState::kCanceled : JobState::kFailed));
+}
+
+// The shard may be given shardlets again.
+Status JobWork::undrain() {
+  const std::string name = lease_.record().info.request.shard;
+  const auto decide = [&name](const ShardMap& map) -> Result<MapEdit> {
+    const shardmap::Shard* shard = map.shard_named(name);
+    if (shard == nullptr || shard->state != shardmap::ShardState::kDraining) return MapEdit{};
+    return MapEdit{edit::AlterShard{name, {}, {}, {}, shardmap::ShardState::kOnline}};
+  };
+  KG_CHECK(lease_.commit(
+      map_, decide, [](JobRecord&) {}, false, soon()));
+  return {};
 }
 
 // The two parts become one again, under the old name.

@@ -30,6 +30,7 @@ class JobWork {
   void undo(const Error& why, bool canceled);
   Status undo_step();
   Status unsplit();
+  Status undrain();
   void note_error(const Error& error);
   [[nodiscard]] bool past_commit() const;
 

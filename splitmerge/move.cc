@@ -178,6 +178,13 @@ Status Move::verify_copy(const std::string& snapshot) {
 }
 
 Status Move::copy() {
+  const Status done = copy_and_subscribe();
+  // The snapshot may be gone: whoever tries again begins with a new one.
+  if (!done) slot_.reset();
+  return done;
+}
+
+Status Move::copy_and_subscribe() {
   KG_CHECK(connect());
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   const std::string& source_dsn = stored_.map->shard(work().source)->dsn;

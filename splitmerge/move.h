@@ -64,6 +64,7 @@ class Move {
   Status follow_from_here();
   Status verify_copy(const std::string& snapshot);
   Status estimate();
+  Status copy_and_subscribe();
   Status hold();
   Status release();
   Status raise();

@@ -8,9 +8,14 @@ namespace {
 using wire::Frame;
 namespace server = wire::server;
 
-// DDL as far as its command tag tells. What runs inside functions is found out when a plan fails.
+bool is_stale_plan(const wire::ErrorReport& report) {
+  return report.sqlstate == "0A000" && report.message.starts_with("cached plan must not change result type");
+}
+
+}  // namespace
+
 bool is_ddl(std::string_view tag) {
-  switch (tag.front()) {
+  switch (tag.empty() ? '\0' : tag.front()) {
     case 'A': return tag.starts_with("ALTER ");
     case 'C': return tag.starts_with("CREATE ");
     case 'D': return tag.starts_with("DROP ") || tag.starts_with("DO");
@@ -18,12 +23,6 @@ bool is_ddl(std::string_view tag) {
     default: return false;
   }
 }
-
-bool is_stale_plan(const wire::ErrorReport& report) {
-  return report.sqlstate == "0A000" && report.message.starts_with("cached plan must not change result type");
-}
-
-}  // namespace
 
 void Relay::end() {
   INVARIANT(idle(), "a relay ends with nothing outstanding");
@@ -265,6 +264,12 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
     backend_->broken = true;
     return {};
   }
+  if (!expected_.empty() && expected_.front().kind == Expected::kQuery &&
+      expected_.front().from == Expected::kHidden) {
+    events_.hidden_query_failed = Error{
+        .sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
+    return {};
+  }
   const bool poisoned = !expected_.empty() && expected_.front().from == Expected::kPoison;
   if (poisoned) {
     client.compose() += expected_.front().answer;
@@ -282,6 +287,8 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   }
   if (expected_.empty()) {
     skipping_ = true;
+  } else if (expected_.front().barrier) {
+    events_.barrier_failed = true;
   } else if (expected_.front().from == Expected::kHidden) {
     // The router's own preparation for a simple query has failed: the client gets this end instead of the
     // query's.

@@ -29,6 +29,9 @@ struct Expected {
   std::string answer;            // kRouter, kPoison: the bytes for the client
   std::uint64_t unnamed = 0;     // kParse of the unnamed statement: which one
   bool before_copy_end = false;  // kSync: a CopyDone or CopyFail was sent behind it
+  // kSync, kHidden: put in by the router where the client has none. After an error before it the client goes on
+  // to its own Sync.
+  bool barrier = false;
 };
 
 // What came to pass while chunks went by, since it was last asked.
@@ -39,16 +42,21 @@ struct RelayEvents {
   int deallocates = 0;               // DEALLOCATE name, this many times
   bool preparation_failed = false;   // a hidden Parse before a simple query: the query is not to be sent
   std::uint64_t unnamed_failed = 0;  // the last unnamed statement that was refused, or skipped after an error
-  bool sync_swallowed = false;       // COPY FROM STDIN has read a Sync over: another one has to come
+  std::optional<Error> hidden_query_failed;  // a query of the router's own was refused
+  bool barrier_failed = false;               // an error was passed on, and the Sync behind it is the router's
+  bool sync_swallowed = false;               // COPY FROM STDIN has read a Sync over: another one has to come
 };
+
+// DDL as far as a command tag tells. What runs inside functions is found out when a plan fails.
+[[nodiscard]] bool is_ddl(std::string_view tag);
 
 class Relay {
  public:
   // How much of one message that has to be seen whole is kept at the most.
   explicit Relay(std::uint64_t max_message) : max_message_(max_message) {}
 
-  // The client's own, of its startup packet. It is set on connections that others share, so where PostgreSQL reports that
-  // a RESET has led back to no name, the client hears this one.
+  // The client's own, of its startup packet. It is set on connections that others share, so where PostgreSQL
+  // reports that a RESET has led back to no name, the client hears this one.
   void set_application_name(std::string name) { application_name_ = std::move(name); }
 
   void begin(Backend* backend) { backend_ = backend; }

@@ -76,38 +76,20 @@ io::Task<bool> Session::enter() {
   key_ = worker_.add(this);
   logged_in_ = true;
 
-  const shardmap::MapPtr map = worker_.map();
-  const shardmap::Shard* home = map->home_shard();
-  if (home == nullptr) {
-    end_with(sqlstate::kCannotConnectNow, "there is no shard yet", "Make one: kintsugi shard add NAME DSN.");
-    co_return false;
-  }
-  auto login = shared.login_for(*home, user_.user, user_.password, user_.keys);
-  if (!login) {
-    end_with(login.error().sqlstate, login.error().message, login.error().hint);
-    co_return false;
-  }
   std::vector<executor::Settings::Entry> startup = std::move(user_.startup);
   if (const auto limit = shared.config.limits.statement_timeout; limit.count() > 0) {
     startup.insert(startup.begin(), {"statement_timeout", std::to_string(limit.count())});
   }
-  pool_ = &worker_.pools().pool_for(*login, executor::Settings::intern(std::move(startup)));
-  pool_use_ = executor::PoolUse(*pool_);
+  startup_ = executor::Settings::intern(std::move(startup));
   if (user_.has_application_name) settings_ = settings_->with("application_name", user_.application_name);
   relay_.set_application_name(user_.application_name);
   if (shared.config.pool.mode == PoolMode::kSession) pins_ |= executor::kPinMode;
-
-  if (pool_->reported()->entries().empty()) {
-    auto obtaining = obtain_backend();
-    co_await std::move(obtaining);
-    if (backend_error_) {
-      end_with(backend_error_->sqlstate, backend_error_->message, backend_error_->hint);
-      co_return false;
-    }
-    if (lease_ && pins_ == 0) release_backend();
+  auto greeting = learn_greeting();
+  if (Status greeted = co_await std::move(greeting); !greeted) {
+    end_with(greeted.error().sqlstate, greeted.error().message, greeted.error().hint);
+    co_return false;
   }
   wire::append_authentication(to_client_.compose(), wire::AuthKind::kOk);
-  reported_ = pool_->reported();
   if (user_.has_application_name) reported_ = reported_->with("application_name", user_.application_name);
   for (const auto& [name, value] : reported_->entries()) {
     wire::append_parameter_status(to_client_.compose(), name, value);
@@ -118,6 +100,41 @@ io::Task<bool> Session::enter() {
   quiet_since_ = waiter_.loop().now();
   unfed_ = !in_.empty();
   co_return !ended_;
+}
+
+// What the home shard says to a new session. Without one, or when an administrator comes to see why it does not
+// answer, what any PostgreSQL would say.
+io::Task<Status> Session::learn_greeting() {
+  if (home() != 0) {
+    KG_CO_TRY(executor::BackendPool * pool, pool_of(home()));
+    set_pool(home(), pool);
+    if (pool_->reported()->entries().empty()) {
+      auto obtaining = obtain_backend();
+      co_await std::move(obtaining);
+      if (backend_error_ && !(user_.admin && backend_error_->sqlstate == sqlstate::kShardUnreachable)) {
+        co_return fail(*std::exchange(backend_error_, std::nullopt));
+      }
+      backend_error_.reset();
+      if (lease_ && pins_ == 0) release_backend();
+    }
+    reported_ = pool_->reported();
+  }
+  if (reported_->entries().empty()) {
+    reported_ = executor::Settings::intern({{"DateStyle", "ISO, MDY"},
+                                            {"IntervalStyle", "postgres"},
+                                            {"TimeZone", "Etc/UTC"},
+                                            {"application_name", ""},
+                                            {"client_encoding", "UTF8"},
+                                            {"default_transaction_read_only", "off"},
+                                            {"in_hot_standby", "off"},
+                                            {"integer_datetimes", "on"},
+                                            {"is_superuser", "off"},
+                                            {"server_encoding", "UTF8"},
+                                            {"server_version", "15.0"},
+                                            {"session_authorization", user_.user},
+                                            {"standard_conforming_strings", "on"}});
+  }
+  co_return Status{};
 }
 
 // The end of a cancel request's connection tells the client that what it runs next is not what will be
@@ -167,6 +184,11 @@ io::Task<> Session::converse() {
       co_await std::move(running);
       continue;
     }
+    if (blocked_ == Blocked::kOnErrand) {
+      auto running = run_errand();
+      co_await std::move(running);
+      continue;
+    }
     if (lease_ && relay_.idle() && lease_->out.empty()) {
       if (must_look()) {
         auto looking = look_at_session_state();
@@ -199,7 +221,7 @@ Deadline Session::next_deadline() const {
   };
   if (!to_client_.empty()) return after(config.slow_client_timeout);
   if (lease_ && !relay_.idle()) return Deadline::never();
-  if (lease_ && lease_->status != wire::TransactionStatus::kIdle) return after(config.transaction_idle_timeout);
+  if (in_transaction()) return after(config.transaction_idle_timeout);
   return after(config.idle_timeout);
 }
 
@@ -209,7 +231,7 @@ void Session::on_deadline() {
               {{"user", user_.user}, {"waiting_bytes", to_client_.kept_bytes()}});
     to_client_.clear();
     ended_ = true;
-  } else if (lease_ && lease_->status != wire::TransactionStatus::kIdle) {
+  } else if (in_transaction()) {
     end_with("25P03", "terminating connection due to idle-in-transaction timeout");
   } else {
     end_with(sqlstate::kIdleSessionTimeout, "terminating connection due to idle-session timeout");
@@ -218,7 +240,7 @@ void Session::on_deadline() {
 
 void Session::check_shutdown() {
   if (!worker_.shutting_down()) return;
-  const bool busy = lease_ && (!relay_.idle() || lease_->status != wire::TransactionStatus::kIdle);
+  const bool busy = in_transaction() || (lease_ && !relay_.idle());
   if (busy && !worker_.ending()) return;
   end_with(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
 }
@@ -237,6 +259,11 @@ void Session::end_with(std::string_view state, std::string message, std::string 
 }
 
 io::Task<> Session::leave() {
+  for (Place& place : away_) {
+    place.lease->stream.set_target(nullptr);
+    worker_.clean_up(std::move(place.lease), true);
+  }
+  away_.clear();
   if (lease_) {
     if (!relay_.idle() || unsynced_ > 0 || !lease_->out.empty()) {
       if (!relay_.idle()) worker_.send_cancel(*pool_, *lease_, key_);
@@ -340,6 +367,7 @@ std::size_t Session::feed(std::string_view bytes) {
       continue;
     }
     if (rest.size() < size) break;
+    behind_ = rest.substr(size);
     if (!on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)})) break;
     at += size;
   }

@@ -6,16 +6,23 @@
 #pragma once
 
 #include <deque>
+#include <list>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "admin/commands/command.h"
+#include "admin/commands/command_queue.h"
 #include "admin/commands/command_result.h"
+#include "executor/fan.h"
 #include "executor/relay.h"
 #include "executor/session_state.h"
 #include "frontend/login.h"
+#include "frontend/session_state.h"
+#include "frontend/statement_book.h"
 #include "frontend/worker.h"
 
 namespace kintsugi::frontend {
@@ -35,11 +42,13 @@ class Session {
   void cancel(std::function<void()> on_done);
   void cut();  // ends the connection of a client that is still logging in
   void wake() { waiter_.notify(); }
+  void routing_changed();  // the worker has another map or catalogue
   [[nodiscard]] const wire::BackendKey& key() const { return key_; }
 
  private:
   // ---- the story (session.cc) ----
   io::Task<bool> enter();
+  io::Task<Status> learn_greeting();
   io::Task<> pass_cancel(wire::BackendKey key);
   io::Task<> converse();
   void prepare_to_sleep();
@@ -60,11 +69,25 @@ class Session {
   void client_gone();
   void backend_lost(const std::string& how);
 
-  // ---- the connection to the shard (session_backend.cc) ----
+  // ---- the connection in use, among those held (session_places.cc) ----
   enum class Ready { kYes, kBlocked, kRejected };
-  Ready ensure_backend();
+  Ready ensure_backend(ShardId where);
+  Ready ensure_begun();
+  bool leave_place();
+  void put_away();
+  bool take_up(ShardId shard);
+  void release_places();
+  Result<executor::BackendPool*> pool_of(ShardId shard);
+  void set_pool(ShardId shard, executor::BackendPool* pool);
+  [[nodiscard]] ShardId home() const;
+  [[nodiscard]] bool routes() const { return worker_.routes(); }
+  [[nodiscard]] bool in_transaction() const;
+  [[nodiscard]] wire::TransactionStatus status() const;
+  io::Task<Result<executor::BackendLease>> acquire(executor::BackendPool* pool, executor::BackendLease first);
+
+  // ---- the connection to the shard (session_backend.cc) ----
   io::Task<> obtain_backend();
-  io::Task<Status> apply_settings();
+  io::Task<Status> apply_settings(executor::Backend* backend);
   void begin_lease();
   bool settle();
   void release_backend();
@@ -81,9 +104,29 @@ class Session {
   bool start_commands(std::string_view text);
   io::Task<> run_commands();
 
-  // ---- the client's messages (session_requests.cc); false: blocked, the message comes again ----
+  // ---- the client's messages (session_messages.cc); false: blocked, the message comes again ----
   bool on_message(const wire::Frame& frame);
+  bool on_terminate();
+  bool on_copy_end(const wire::Frame& frame);
+  bool pass_if_leased(const wire::Frame& frame);
+  void note_execution(std::uint32_t effects);
+  void note_custom_settings(const StatementEffects& effects);
+  bool refuse_sequence_state(std::uint32_t effects, Error* error);
+  void block_until_drained();
+  void expect(executor::Expected expected) { relay_.expect(std::move(expected), to_client_); }
+  void answer(std::string bytes);
+  void protocol_violation(const Error& error);
+  [[nodiscard]] bool skipping() const { return local_skip_ || relay_.skipping(); }
+
+  // ---- simple queries (session_simple.cc) ----
   bool on_query(const wire::Frame& frame);
+  bool route_query(const wire::Frame& frame, std::string_view text);
+  bool route_script(const wire::Frame& frame, std::string_view text);
+  bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where);
+  void reject_query(const Error& error);
+  bool on_function_call();
+
+  // ---- the extended protocol (session_extended.cc) ----
   bool on_parse(const wire::Frame& frame);
   bool on_bind(const wire::Frame& frame);
   bool on_describe(const wire::Frame& frame);
@@ -91,31 +134,109 @@ class Session {
   bool on_close(const wire::Frame& frame);
   bool on_sync(const wire::Frame& frame);
   bool on_flush(const wire::Frame& frame);
-  bool on_terminate();
-  bool on_function_call();
-  bool on_copy_end(const wire::Frame& frame);
-  bool pass_if_leased(const wire::Frame& frame);
+  bool settle_batch();
   bool adopt_known(const wire::ParseMessage& message);
-  bool parse_named(const wire::ParseMessage& message, std::uint32_t effects);
+  bool parse_named(const wire::ParseMessage& message, std::uint32_t effects, PreparedTextRef text);
   void parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& message, std::uint32_t effects);
-  executor::ClientStatementRef find_statement(std::string_view name);
-  bool prepare_on_backend(const executor::ClientStatementRef& handle, bool with_sync);
-  bool prepare_named(const StatementEffects& effects, bool with_sync);
-  std::string with_server_names(std::string_view text, const StatementEffects& effects);
+  bool parse_by_router(const wire::ParseMessage& message, PreparedTextRef text);
+  void note_unnamed(const wire::ParseMessage& message, std::uint32_t effects, PreparedTextRef text);
   void ensure_unnamed();
   [[nodiscard]] bool unnamed_is_uncertain() const;
-  [[nodiscard]] bool is_uncertain(const executor::ClientStatementRef& handle) const;
-  std::optional<Error> name_effects(StatementEffects& effects);
-  void note_execution(std::uint32_t effects);
-  void note_custom_settings(const StatementEffects& effects);
-  bool refuse_sequence_state(std::uint32_t effects, Error* error);
-  void block_until_drained();
-  void expect(executor::Expected expected) { relay_.expect(std::move(expected), to_client_); }
-  void reject_query(const Error& error);
+  [[nodiscard]] bool is_uncertain(const ClientStatementRef& handle) const;
   void reject_extended(const Error& error, std::string_view routine = {});
-  void protocol_violation(const Error& error);
-  [[nodiscard]] bool skipping() const { return local_skip_ || relay_.skipping(); }
+
+  // ---- names of statements (session_names.cc) ----
+  ClientStatementRef find_statement(std::string_view name);
+  bool prepare_on_backend(const ClientStatementRef& handle, bool with_sync);
+  bool prepare_named(const StatementEffects& effects, bool with_sync);
+  std::string with_server_names(std::string_view text, const StatementEffects& effects);
+  std::optional<Error> name_effects(StatementEffects& effects);
   [[nodiscard]] std::string search_path() const;
+
+  // ---- portals that the router runs (session_portals.cc) ----
+  enum class Handled { kPass, kDone, kBlocked, kRejected };
+  PreparedTextRef understand(const wire::ParseMessage& message);
+  const KnownStatement& known_of(PreparedText& prepared, bool* unknown_names);
+  [[nodiscard]] bool is_routers_own(const KnownStatement& known) const;
+  Handled route_parse(const wire::ParseMessage& message, PreparedTextRef* text, ShardId* where);
+  Handled route_bind(const wire::BindMessage& bind, const PreparedTextRef& text, ShardId* where, bool* writes);
+  std::optional<ShardId> shard_of_next_bind(const wire::ParseMessage& message, PreparedText& prepared,
+                                            const KnownStatement& known);
+  Result<planner::Plan> plan_of_bind(PreparedText& prepared, const KnownStatement& known,
+                                     const wire::BindMessage& bind);
+  Handled bind_portal(const wire::BindMessage& bind, const PreparedTextRef& text, planner::Plan plan);
+  Portal* find_portal(std::string_view name);
+  void describe_portal(Portal& portal);
+  void describe_prepared(const PreparedText& prepared);
+  io::Task<> describe_statement(PreparedTextRef text);
+  io::Task<> execute_portal(std::string name, std::uint64_t max_rows);
+  io::Task<StatementEnd> advance_portal(Portal* portal, std::uint64_t max_rows);
+  io::Task<> close_portal(std::string name);
+  io::Task<> drop_portals();
+
+  // ---- errands (session_errand.cc) ----
+  bool start_errand(Errand errand);
+  io::Task<> run_errand();
+  Result<Place*> place_at(ShardId shard);
+  io::Task<Result<Place*>> join(ShardId shard);
+  io::Task<Result<Place*>> join_any();
+  std::vector<std::string> opening(Place& place, bool writes);
+  void cancel_at(executor::Backend& backend);
+  io::Task<> run_script(std::string text);
+  io::Task<StatementEnd> run_of_script(const std::string* text, parser::Range statement, bool several);
+  io::Task<StatementEnd> run_planned(KnownRef known, const std::string* text, parser::Range statement,
+                                     parser::Normaliser* normal);
+  io::Task<StatementEnd> run_anywhere(std::string own, KnownRef known);
+  io::Task<StatementEnd> run_session_statement(std::string own, KnownRef known);
+  io::Task<StatementEnd> run_own(std::string text, bool describe, std::vector<std::int16_t> formats);
+  io::Task<> ask_names();
+  io::Task<> hold(std::string shardlet);
+  [[nodiscard]] Error held_too_long(const std::string& shardlet) const;
+  io::Task<> refresh_catalog();
+  [[nodiscard]] bool want_fresh_catalog() const;
+
+  // ---- what a statement is and where it goes (session_route.cc) ----
+  [[nodiscard]] bool names_are_known() const;
+  [[nodiscard]] bool standard_strings() const;
+  NamesRef names();
+  KnownRef look_up(std::string_view text, parser::Range statement, parser::Normaliser& normal,
+                   bool* unknown_names);
+  Result<planner::Plan> plan_of(const KnownStatement& known, const parser::Normaliser& normal,
+                                std::uint32_t begin, std::span<const planner::Parameter> parameters);
+  [[nodiscard]] ShardId place_of(const planner::Route& route, std::uint32_t effects) const;
+  [[nodiscard]] ShardId cursor_place(const parser::Statement& statement) const;
+  void note_cursor(const parser::Statement& statement, ShardId shard);
+  StatementEnd explain_route(const KnownStatement& known, const parser::Normaliser& normal,
+                             parser::Range statement, bool describe);
+  static void append_route_description(std::string& out);
+
+  // ---- plans (session_plan.cc) ----
+  io::Task<StatementEnd> run_plan(Run run);
+  io::Task<StatementEnd> run_route(planner::Route route, Run* run);
+  io::Task<StatementEnd> run_fan_out(planner::FanOut fan_out, Run* run);
+  io::Task<StatementEnd> run_ddl(planner::Ddl ddl, Run* run);
+  io::Task<StatementEnd> run_gather(planner::Gather gather, Run* run);
+  io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run);
+  StatementEnd end_of(executor::FanStep& step);
+  Error lost_part(const Place& place);
+
+  // ---- what definitions mean for the map and the catalogue (session_definitions.cc) ----
+  io::Task<Status> settle_definitions();
+  io::Task<Result<admin::CommandResult>> await_work(admin::CommandQueue::Work work, Deadline deadline);
+
+  // ---- the transaction (session_transaction.cc) ----
+  [[nodiscard]] static bool ends_failure(std::string_view text);
+  [[nodiscard]] std::size_t begun_places() const;
+  bool transaction_passes(const parser::Statement& statement);
+  void note_savepoint(const parser::Transaction& transaction);
+  void note_prelude(const KnownStatement& known, std::string_view text);
+  io::Task<Status> run_on_begun(std::string text);
+  io::Task<StatementEnd> run_transaction(KnownRef known);
+  [[nodiscard]] static Error aborted();
+  [[nodiscard]] wire::TransactionStatus status_everywhere() const;
+  io::Task<> roll_back_everywhere();
+  io::Task<StatementEnd> commit_everywhere();
+  io::Task<StatementEnd> end_implicit();
 
   Worker& worker_;
   io::Waiter waiter_;
@@ -127,9 +248,21 @@ class Session {
   wire::BackendKey key_;
   bool logged_in_ = false;
 
-  executor::BackendPool* pool_ = nullptr;
-  executor::PoolUse pool_use_;  // keeps it
-  executor::BackendLease lease_;
+  executor::SettingsRef startup_ = executor::Settings::none();
+  executor::BackendLease lease_;           // the connection in use
+  executor::BackendPool* pool_ = nullptr;  // whose it is, or was last
+  executor::PoolUse pool_use_;             // keeps it
+  ShardId here_ = 0;
+  bool begun_ = false;     // the client's transaction has been opened on it
+  bool wrote_ = false;     // and may have written there
+  std::list<Place> away_;  // held besides: parts of the transaction, or pinned
+  OpenTransaction txn_;
+  struct PoolAt {
+    ShardId shard = 0;
+    executor::PoolUse use;
+  };
+  std::vector<PoolAt> pools_;  // as of that map
+  const shardmap::ShardMap* pools_map_ = nullptr;
   executor::Relay relay_;
   executor::SettingsRef settings_ = executor::Settings::none();  // what this client has set
   executor::SettingsRef reported_ = executor::Settings::none();  // the parameter values it was told last
@@ -137,7 +270,7 @@ class Session {
   unsigned pins_ = 0;          // executor::PinReason
   std::uint32_t effects_ = 0;  // suspicions since the session's state was last looked at
 
-  std::unordered_map<std::string, executor::ClientStatementRef> statements_;
+  std::unordered_map<std::string, ClientStatementRef> statements_;
   std::deque<std::string> deallocating_;  // names in the DEALLOCATEs under way, in order
   struct Unnamed {
     bool valid = false;
@@ -145,15 +278,44 @@ class Session {
     std::uint32_t effects = 0;
     std::uint64_t version = 0;
     std::uint64_t batch = 0;  // how many Syncs came before its Parse
+    PreparedTextRef prepared;
+    bool by_router = false;  // no shard has been told of it
   } unnamed_;
+  std::map<std::string, std::unique_ptr<Portal>, std::less<>> portals_;
+  std::map<std::string, ShardId, std::less<>> cursors_;  // where each was declared
 
-  enum class Blocked : std::uint8_t { kNo, kOnBackend, kOnAnswers, kOnCommands } blocked_ = Blocked::kNo;
+  Errand errand_;
+  PreparedTextRef describing_;  // of kDescribe; and what was described last
+  std::string_view behind_;     // what the client has sent behind the message that is being handled
+  bool held_ = false;
+  std::string search_path_now_, user_now_;
+  bool names_known_ = false;
+  NamesRef names_;
+  const executor::Settings* names_settings_ = nullptr;
+  std::uint64_t refreshed_version_ = 0;
+  struct MapChange {
+    shardmap::Table table;
+    bool forget = false;
+  };
+  std::vector<MapChange> map_changes_;  // that the transaction's DDL makes when it commits
+  bool catalog_is_old_ = false;         // and the catalogue is to be read again
+  ShardId look_at_ = 0;                 // where an errand's statement has left something in the session
+  std::uint32_t look_effects_ = 0;      // what it may be
+
+  enum class Blocked : std::uint8_t {
+    kNo,
+    kOnBackend,
+    kOnAnswers,
+    kOnErrand,
+    kOnCommands
+  } blocked_ = Blocked::kNo;
   std::string commands_text_;           // of kOnCommands
   std::optional<Error> backend_error_;  // why no connection was to be had, for the message that wanted one
   std::uint64_t copy_left_ = 0;         // of a CopyData message that goes by in pieces
   bool copy_dropped_ = false;
   std::uint64_t batch_ = 0;   // Syncs so far
   std::size_t unsynced_ = 0;  // extended messages sent since the last Sync
+  bool executed_ = false;     // an Execute has been sent since the last Sync
   bool local_skip_ = false;   // ignore everything up to the client's next Sync
   bool unfed_ = false;        // in_ may hold a whole message
   bool client_eof_ = false;

@@ -11,52 +11,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 10s;
-constexpr int kTriesForSettings = 3;
 
 }  // namespace
 
-// The quick way: an idle connection that already is as the client wants it. Anything else is obtain_backend's.
-Session::Ready Session::ensure_backend() {
-  if (lease_) return Ready::kYes;
-  if (backend_error_) return Ready::kRejected;
-  lease_ = pool_->try_acquire(settings_);
-  if (lease_ && lease_->applied == settings_ && lease_->reported == reported_) {
-    begin_lease();
-    return Ready::kYes;
-  }
-  blocked_ = Blocked::kOnBackend;
-  return Ready::kBlocked;
-}
-
 io::Task<> Session::obtain_backend() {
   canceled_ = false;
-  for (int attempt = 1;; ++attempt) {
-    if (!lease_) {
-      client_.want(!client_eof_, false);
-      auto acquiring =
-          pool_->acquire(settings_, &waiter_, Deadline::in_or_never(worker_.pools().config().wait_timeout),
-                         [this] { return still_wanted(); });
-      auto acquired = co_await std::move(acquiring);
-      if (!acquired) {
-        backend_error_ = std::move(acquired).error();
-        break;
-      }
-      lease_ = std::move(*acquired);
-    }
-    lease_->stream.set_target(&waiter_);
-    auto applying = apply_settings();
-    Status applied = co_await std::move(applying);
-    if (applied) {
-      tell_parameters();
-      begin_lease();
-      break;
-    }
-    lease_->broken = true;
-    lease_.release();
-    if (attempt == kTriesForSettings) {
-      backend_error_ = std::move(applied).error();
-      break;
-    }
+  auto acquiring = acquire(pool_, std::move(lease_));
+  auto acquired = co_await std::move(acquiring);
+  if (acquired) {
+    lease_ = std::move(*acquired);
+    tell_parameters();
+    begin_lease();
+  } else {
+    backend_error_ = std::move(acquired).error();
   }
   if (blocked_ == Blocked::kOnBackend) {
     blocked_ = Blocked::kNo;
@@ -65,15 +32,15 @@ io::Task<> Session::obtain_backend() {
 }
 
 // The error of a setting that is refused is the client's own: it set it.
-io::Task<Status> Session::apply_settings() {
-  if (lease_->applied == settings_) co_return Status{};
-  const std::string sql = executor::settings_change_sql(*lease_->applied, *settings_);
+io::Task<Status> Session::apply_settings(executor::Backend* backend) {
+  if (backend->applied == settings_) co_return Status{};
+  const std::string sql = executor::settings_change_sql(*backend->applied, *settings_);
   if (!sql.empty()) {
-    auto running = executor::run_control_query(lease_.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+    auto running = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
     auto done = co_await std::move(running);
     if (!done) co_return fail(std::move(done).error());
   }
-  lease_->applied = settings_;
+  backend->applied = settings_;
   co_return Status{};
 }
 
@@ -124,6 +91,17 @@ void Session::note_events() {
     deallocating_.pop_front();
   }
   if (events.preparation_failed) preparation_failed_ = true;
+  if (events.barrier_failed) {
+    local_skip_ = true;
+    if (txn_.implicit) {  // its BEGIN was skipped with the rest
+      txn_ = {};
+      begun_ = false;
+    }
+  }
+  if (events.hidden_query_failed) {
+    backend_error_ = events.hidden_query_failed;
+    begun_ = false;
+  }
   if (events.sync_swallowed) ++unsynced_;
   if (events.unnamed_failed != 0 && events.unnamed_failed == unnamed_.version) unnamed_.valid = false;
 }
@@ -157,6 +135,7 @@ io::Task<> Session::look_at_session_state() {
   }
   executor::SessionState state = executor::read_session_state(*rows);
   lease_->applied = state.settings;
+  if (settings_ != state.settings) names_known_ = false;
   settings_ = state.settings;
   // RESET leads back to what the startup packet said, and application_name is the one thing of it that is set
   // here.
@@ -178,6 +157,12 @@ bool Session::settle() {
   if (!lease_) return moved;
   const bool idle = lease_->status == wire::TransactionStatus::kIdle && unsynced_ == 0;
   if (idle) deallocating_.clear();
+  if (idle && begun_) {
+    // PostgreSQL has ended the transaction that it had all of.
+    if (txn_.sets) names_known_ = false;
+    txn_ = {};
+    begun_ = wrote_ = false;
+  }
   if (idle && pins_ == 0 && !relay_.skipping() && lease_->cancels->under_way == 0 && !preparation_failed_) {
     release_backend();
   }
@@ -201,7 +186,7 @@ void Session::cancel(std::function<void()> on_done) {
     worker_.send_cancel(*pool_, *lease_, key_, std::move(on_done));
     return;
   }
-  if (blocked_ == Blocked::kOnBackend || blocked_ == Blocked::kOnCommands) {
+  if (blocked_ == Blocked::kOnBackend || blocked_ == Blocked::kOnErrand || blocked_ == Blocked::kOnCommands) {
     canceled_ = true;
     waiter_.notify();
   }

@@ -60,9 +60,18 @@ admin::Actor Session::actor() const {
 io::Task<Result<admin::CommandResult>> Session::await_command(admin::Command command) {
   const milliseconds limit = worker_.shared().config.limits.statement_timeout;
   const Deadline deadline = Deadline::in(limit.count() > 0 ? limit : milliseconds(kCommandTimeout));
+  auto working = await_work(
+      [command = std::move(command), who = actor()](admin::CommandLayer& layer, const admin::CommandRun& run) {
+        return layer.run(command, who, run);
+      },
+      deadline);
+  co_return co_await std::move(working);
+}
+
+io::Task<Result<admin::CommandResult>> Session::await_work(admin::CommandQueue::Work work, Deadline deadline) {
   auto waiting = std::make_shared<Waiting>(Waiting{&waiter_, {}});
   const auto ticket = worker_.shared().commands->submit(
-      std::move(command), actor(), deadline,
+      std::move(work), deadline,
       [waiting, mailbox = worker_.loop().mailbox()](Result<admin::CommandResult> result) {
         mailbox->post([waiting, result = std::move(result)]() mutable {
           waiting->result = std::move(result);

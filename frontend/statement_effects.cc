@@ -156,6 +156,7 @@ class Reader {
     if (is_word("transaction") || is_word("constraints")) return;
     if (is_word("local")) {
       advance();
+      effects_.flags |= kMaySetLocally;
       setting_name(effects_.local_custom_settings);
       return;
     }
@@ -228,7 +229,11 @@ class Reader {
       name(token);  // a call within the call reads its own arguments
     }
     const bool ends_with_transaction = commas == 2 && last_tokens == 1 && local;
-    if (!ends_with_transaction) effects_.flags |= name_is_plain ? kMaySet : kMaySet | kPinsForGood;
+    if (ends_with_transaction) {
+      effects_.flags |= kMaySetLocally;
+    } else {
+      effects_.flags |= name_is_plain ? kMaySet : kMaySet | kPinsForGood;
+    }
     if (name_is_plain && literal->find('.') != std::string::npos) {
       std::transform(literal->begin(), literal->end(), literal->begin(), fold);
       (ends_with_transaction ? effects_.local_custom_settings : effects_.custom_settings)

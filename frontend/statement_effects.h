@@ -14,11 +14,12 @@
 namespace kintsugi::frontend {
 
 enum Effect : std::uint32_t {
-  kMaySet = 1,         // SET, RESET, set_config, DISCARD ...
-  kMayPin = 2,         // LISTEN, temporary objects, WITH HOLD, session advisory locks, PREPARE
-  kMayUnpin = 4,       // what can end such a thing
-  kPinsForGood = 8,    // what cannot be asked for: LOAD, setseed, a setting whose name is not in the text
-  kReadsSequence = 16  // currval, lastval: they mean this session's own last nextval
+  kMaySet = 1,          // SET, RESET, set_config, DISCARD ...
+  kMayPin = 2,          // LISTEN, temporary objects, WITH HOLD, session advisory locks, PREPARE
+  kMayUnpin = 4,        // what can end such a thing
+  kPinsForGood = 8,     // what cannot be asked for: LOAD, setseed, a setting whose name is not in the text
+  kReadsSequence = 16,  // currval, lastval: they mean this session's own last nextval
+  kMaySetLocally = 32   // SET LOCAL, set_config(..., true): gone with the transaction
 };
 
 struct StatementEffects {

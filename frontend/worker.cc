@@ -85,9 +85,11 @@ Worker::Worker(Shared& shared, int index, io::UniqueFd listener)
     : last_unnamed_version(static_cast<std::uint64_t>(index + 1) << 48),
       shared_(shared),
       index_(index),
-      map_(shared.maps->current()),
       listener_(std::move(listener)),
       pools_(loop_, shared.pools) {
+  routing_.map = shared.maps->current();
+  routing_.catalog = planner::Catalog::empty();
+  routing_.version = 1;
   accept_again_.on_fire = [this] {
     if (listener_watch_.attached()) listener_watch_.want(io::kReadable);
   };
@@ -104,6 +106,7 @@ void Worker::join() {
 }
 
 void Worker::run() {
+  if (routes()) book_.warm_up();
   listener_watch_.attach(loop_, listener_.get(), this);
   listener_watch_.want(io::kReadable);
   loop_.run();
@@ -154,9 +157,23 @@ void Worker::wake(wire::BackendKey session) {
 
 void Worker::deliver(shardmap::MapPtr map, std::function<void()> taken) {
   loop_.post([this, map = std::move(map), taken = std::move(taken)]() mutable {
-    map_ = std::move(map);
+    routing_.map = std::move(map);
+    routing_changed();
     taken();
   });
+}
+
+void Worker::deliver(planner::CatalogPtr catalog) {
+  loop_.post([this, catalog = std::move(catalog)]() mutable {
+    routing_.catalog = std::move(catalog);
+    routing_changed();
+  });
+}
+
+// Sessions may hold a statement for just this.
+void Worker::routing_changed() {
+  ++routing_.version;
+  for (auto& [pid, session] : sessions_) session->routing_changed();
 }
 
 void Worker::cancel(wire::BackendKey key, std::function<void()> on_done) {

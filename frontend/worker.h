@@ -16,7 +16,9 @@
 #include "base/config.h"
 #include "base/io/gate.h"
 #include "executor/pool.h"
+#include "frontend/catalog_source.h"
 #include "frontend/map_source.h"
+#include "frontend/statement_book.h"
 #include "frontend/users.h"
 
 namespace kintsugi::frontend {
@@ -32,7 +34,10 @@ struct Shared {
   Config config;
   const std::shared_ptr<MapSource> maps;  // whose lease and store; the map itself is Worker::map()
   const std::shared_ptr<admin::CommandQueue> commands;  // Kintsugi's own statements are run there
+  const bool routes = config.shards.size() != 1;
   UserTable users;
+  std::shared_ptr<CatalogSource> catalogs;  // null: there is none to refresh
+  std::function<void()> settle;             // a commit has left prepared transactions; may be empty
   executor::PoolDirectory pools;
   std::vector<std::unique_ptr<Worker>> workers;
   std::atomic<int> clients{0};      // logged in or logging in as a session
@@ -79,13 +84,19 @@ class Worker final : public io::EventTarget {
   void end_sessions();
   // A newer map; `taken` is called on this thread once it runs on it.
   void deliver(shardmap::MapPtr map, std::function<void()> taken);
+  void deliver(planner::CatalogPtr catalog);
   // A CancelRequest with this key has come to some thread; it belongs to a session here.
   // `on_done` is called on this thread when it has arrived at the shard, or has nobody to reach.
   void cancel(wire::BackendKey key, std::function<void()> on_done);
 
   [[nodiscard]] Shared& shared() { return shared_; }
   // The map that statements are planned on now. Keep a MapPtr of your own for as long as one runs.
-  [[nodiscard]] const shardmap::MapPtr& map() const { return map_; }
+  [[nodiscard]] const shardmap::MapPtr& map() const { return routing_.map; }
+  // The same with the catalogue.
+  [[nodiscard]] const Routing& routing() const { return routing_; }
+  [[nodiscard]] StatementBook& book() { return book_; }
+  // False: one shard of a fixed configuration takes every statement as it is.
+  [[nodiscard]] bool routes() const { return shared_.routes; }
   [[nodiscard]] io::Loop& loop() { return loop_; }
   [[nodiscard]] io::Gate& gate() { return gate_; }
   [[nodiscard]] executor::ThreadPools& pools() { return pools_; }
@@ -105,6 +116,7 @@ class Worker final : public io::EventTarget {
   void clean_up(executor::BackendLease lease, bool discard);
   void wake(wire::BackendKey session);
 
+  std::vector<planner::Parameter> parameters_scratch;
   std::uint64_t last_unnamed_version = 0;  // told apart between threads by its high bits
 
   void on_event(io::Watch& watch, std::uint32_t ready) override;  // somebody wants to connect
@@ -113,12 +125,14 @@ class Worker final : public io::EventTarget {
 
  private:
   void run();
+  void routing_changed();
   void accept_all();
   io::Task<> drain_and_stop();
 
   Shared& shared_;
   int index_;
-  shardmap::MapPtr map_;
+  Routing routing_;
+  StatementBook book_;
   io::Loop loop_;
   io::UniqueFd listener_;
   io::Watch listener_watch_;

@@ -10,6 +10,7 @@ A check is a function that judges for itself, only on the system under test.
     KINTSUGI_PROGRAM   the program to test (kintsugi)
     KINTSUGI_SUT       kintsugi (default); stand-ins, to try the scenarios themselves: direct, pgbouncer (session
                        pooling), and pgbouncer-transaction, which leaks, so that the leak tests must fail
+    KINTSUGI_ROUTED    set: the router has a second shard, so that it plans every statement instead of passing it on
     KINTSUGI_LOAD      scales what is heavy; the sanitizer builds use less
 """
 

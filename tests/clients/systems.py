@@ -111,6 +111,9 @@ class Kintsugi(System):
         for user in self.users:
             lines += ["[[user]]"] + [f"{key} = {literal(value)}" for key, value in user.items()]
         lines += ["[[shard]]", 'name = "s1"', f"dsn = {literal(self.shard)}"]
+        if os.environ.get("KINTSUGI_ROUTED"):
+            # A second shard, though no table is there: every statement is planned.
+            lines += ["[[shard]]", 'name = "s2"', f"dsn = {literal(self.shard)}"]
         with open(self.config, "w") as file:
             file.write("\n".join(lines) + "\n")
 

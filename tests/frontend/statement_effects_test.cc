@@ -23,7 +23,7 @@ TEST(StatementEffects, SettingsThatOutliveTheTransaction) {
   EXPECT_EQ(flags("set session time zone 'UTC'"), kMaySet);
   EXPECT_EQ(flags("SELECT 1; SET x = 1"), kMaySet);
   EXPECT_EQ(flags("RESET ALL"), kMaySet);
-  EXPECT_EQ(flags("SET LOCAL x = 1"), 0U);
+  EXPECT_EQ(flags("SET LOCAL x = 1"), kMaySetLocally);
   EXPECT_EQ(flags("SET TRANSACTION READ ONLY"), 0U);
   EXPECT_EQ(flags("SET CONSTRAINTS ALL DEFERRED"), 0U);
   EXPECT_EQ(flags("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"), kMaySet);
@@ -31,12 +31,13 @@ TEST(StatementEffects, SettingsThatOutliveTheTransaction) {
 
 TEST(StatementEffects, SetConfigByItsArguments) {
   EXPECT_EQ(flags("SELECT set_config('x', 'y', false)"), kMaySet);
-  EXPECT_EQ(flags("SELECT pg_catalog.set_config('x', 'y', true)"), 0U);
+  EXPECT_EQ(flags("SELECT pg_catalog.set_config('x', 'y', true)"), kMaySetLocally);
   EXPECT_EQ(flags("SELECT set_config('x', f(1, true), false)"), kMaySet);
-  EXPECT_EQ(flags("SELECT set_config($1, $2, true)"), 0U);
+  EXPECT_EQ(flags("SELECT set_config($1, $2, true)"), kMaySetLocally);
   EXPECT_EQ(flags("SELECT set_config($1, $2, $3)"), kMaySet | kPinsForGood);
   EXPECT_EQ(flags("SELECT set_config('a' || 'b', 'y', false)"), kMaySet | kPinsForGood);
-  EXPECT_EQ(flags("SELECT set_config('a', set_config($1, 'y', false), true)"), kMaySet | kPinsForGood);
+  EXPECT_EQ(flags("SELECT set_config('a', set_config($1, 'y', false), true)"),
+            kMaySet | kPinsForGood | kMaySetLocally);
   EXPECT_EQ(flags("SELECT \"set_config\"('a', 'b', false)"), kMaySet);
 }
 

@@ -1,0 +1,346 @@
+// Errands: what a session does for a statement that is more than one shard's bytes. Nothing is under way on any
+// connection when one begins, and when it ends.
+#include <algorithm>
+
+#include "base/log.h"
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+#include "parser/split_statements.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 10s;
+
+}  // namespace
+
+StatementEnd StatementEnd::refused(const Error& error, std::string_view routine) {
+  StatementEnd end{.failed = true};
+  wire::append_error(end.error, "ERROR", error, routine);
+  return end;
+}
+
+// True, so that a handler may say `return start_errand(...)` of a message that is consumed; errands whose
+// message comes again have to return false.
+bool Session::start_errand(Errand errand) {
+  const bool again = errand.kind == Errand::kAskNames || errand.kind == Errand::kRefreshCatalog ||
+                     errand.kind == Errand::kHold || errand.kind == Errand::kEndImplicit ||
+                     errand.kind == Errand::kDescribe;
+  errand_ = std::move(errand);
+  blocked_ = Blocked::kOnErrand;
+  return !again;
+}
+
+io::Task<> Session::run_errand() {
+  Errand errand = std::exchange(errand_, {});
+  canceled_ = false;
+  client_.want(false, false);
+  put_away();
+  switch (errand.kind) {
+    case Errand::kNone: break;
+    case Errand::kScript: {
+      auto running = run_script(std::move(errand.text));
+      co_await std::move(running);
+      break;
+    }
+    case Errand::kEndImplicit: {
+      auto dropping = drop_portals();
+      co_await std::move(dropping);
+      if (!txn_.implicit) break;
+      auto ending = end_implicit();
+      const StatementEnd ended = co_await std::move(ending);
+      if (ended.failed) to_client_.compose() += ended.error;
+      break;
+    }
+    case Errand::kAskNames: {
+      auto asking = ask_names();
+      co_await std::move(asking);
+      break;
+    }
+    case Errand::kRefreshCatalog: {
+      auto refreshing = refresh_catalog();
+      co_await std::move(refreshing);
+      break;
+    }
+    case Errand::kHold: {
+      auto holding = hold(std::move(errand.text));
+      co_await std::move(holding);
+      break;
+    }
+    case Errand::kDescribe: {
+      auto describing = describe_statement(describing_);
+      co_await std::move(describing);
+      break;
+    }
+    case Errand::kExecute: {
+      auto executing = execute_portal(std::move(errand.text), errand.max_rows);
+      co_await std::move(executing);
+      break;
+    }
+    case Errand::kClosePortal: {
+      auto closing = close_portal(std::move(errand.text));
+      co_await std::move(closing);
+      break;
+    }
+  }
+  if (!txn_.open) release_places();
+  if (look_effects_ != 0) {
+    // The statement may have left something in its session there.
+    if (take_up(look_at_)) note_execution(look_effects_);
+    look_effects_ = 0;
+  }
+  if (blocked_ == Blocked::kOnErrand) blocked_ = Blocked::kNo;
+  unfed_ = !in_.empty();
+}
+
+// ---- connections of an errand ----
+
+Result<Place*> Session::place_at(ShardId shard) {
+  for (Place& place : away_) {
+    if (place.shard == shard) return &place;
+  }
+  return nullptr;
+}
+
+// The session's connection to a shard, taken from its pool when there is none yet.
+io::Task<Result<Place*>> Session::join(ShardId shard) {
+  KG_CO_TRY(Place * held, place_at(shard));
+  if (held != nullptr) co_return held;
+  KG_CO_TRY(executor::BackendPool * pool, pool_of(shard));
+  auto acquiring = acquire(pool, {});
+  auto acquired = co_await std::move(acquiring);
+  if (!acquired) co_return fail(std::move(acquired).error());
+  away_.push_back({shard, pool, std::move(*acquired), pins_ & executor::kPinMode, false, false});
+  co_return &away_.back();
+}
+
+// Any connection: of the transaction, when there is one.
+io::Task<Result<Place*>> Session::join_any() {
+  for (Place& place : away_) {
+    if (place.begun || !txn_.open) co_return &place;
+  }
+  auto joining = join(home());
+  auto joined = co_await std::move(joining);
+  co_return joined;
+}
+
+// What has to run on a shard before the transaction's next statement does.
+std::vector<std::string> Session::opening(Place& place, bool writes) {
+  std::vector<std::string> before;
+  if (!txn_.open) return before;
+  if (!place.begun) {
+    before.push_back(txn_.begin);
+    before.insert(before.end(), txn_.prelude.begin(), txn_.prelude.end());
+    place.begun = true;
+  }
+  place.wrote |= writes;
+  return before;
+}
+
+void Session::cancel_at(executor::Backend& backend) {
+  for (Place& place : away_) {
+    if (place.lease.get() == &backend) worker_.send_cancel(*place.pool, backend, key_);
+  }
+}
+
+// ---- simple queries ----
+
+io::Task<> Session::run_script(std::string text) {
+  const std::vector<parser::Range> statements = parser::split_statements(text, standard_strings());
+  const bool several = statements.size() > 1;
+  bool failed = false;
+  unnamed_.valid = false;
+  for (const parser::Range statement : statements) {
+    auto running = run_of_script(&text, statement, several);
+    StatementEnd end = co_await std::move(running);
+    if (ended_) co_return;
+    if (end.failed) {
+      to_client_.compose() += end.error;
+      failed = true;
+      if (txn_.open) txn_.failed = true;
+      break;
+    }
+    if (!end.tag.empty()) wire::append_command_complete(to_client_.compose(), end.tag);
+  }
+  if (txn_.implicit) {
+    if (failed) txn_.failed = true;
+    auto ending = end_implicit();
+    const StatementEnd ended = co_await std::move(ending);
+    if (ended.failed) to_client_.compose() += ended.error;
+  }
+  wire::append_ready_for_query(to_client_.compose(), status());
+}
+
+io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::Range statement, bool several) {
+  // Names mean what the statements before have made of them.
+  if (!names_are_known()) {
+    auto asking = ask_names();
+    co_await std::move(asking);
+  }
+  parser::Normaliser normal;
+  bool unknown_names = false;
+  KnownRef known = look_up(*text, statement, normal, &unknown_names);
+  if (unknown_names && want_fresh_catalog()) {
+    auto refreshing = refresh_catalog();
+    co_await std::move(refreshing);
+    known = look_up(*text, statement, normal, nullptr);
+  }
+  const std::string own(text->substr(statement.begin, statement.end - statement.begin));
+  if (known->kind == StatementKind::kTransaction) {
+    auto running = run_transaction(known);
+    StatementEnd end = co_await std::move(running);
+    co_return end;
+  }
+  if (txn_.failed) co_return StatementEnd::refused(aborted());
+  if (several && !txn_.open && known->kind != StatementKind::kOwn) {
+    txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+  }
+  switch (known->kind) {
+    case StatementKind::kUnknown:
+    case StatementKind::kCursor:
+    case StatementKind::kTransaction: {
+      auto running = run_anywhere(own, known);
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
+    case StatementKind::kSession: {
+      auto running = run_session_statement(own, known);
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
+    case StatementKind::kNamed:
+      co_return StatementEnd::refused(
+          {.sqlstate = std::string(sqlstate::kNotSupported),
+           .message = "SQL PREPARE and EXECUTE are not supported where statements are routed to several shards",
+           .hint =
+               "Use the prepared statements of your driver (the extended query protocol): they are routed."});
+    case StatementKind::kOwn: {
+      if (txn_.open) {
+        co_return StatementEnd::refused(
+            {.sqlstate = "25001",
+             .message = "a change of the shard map cannot run inside a transaction block"});
+      }
+      auto running = run_own(own, true, {});
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
+    case StatementKind::kExplainRoute: co_return explain_route(*known, normal, statement, true);
+    case StatementKind::kPlanned: break;
+  }
+  auto running = run_planned(known, text, statement, &normal);
+  StatementEnd end = co_await std::move(running);
+  co_return end;
+}
+
+io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* text, parser::Range statement,
+                                            parser::Normaliser* normal) {
+  for (;;) {
+    auto plan = plan_of(*known, *normal, statement.begin, {});
+    if (!plan) co_return StatementEnd::refused(plan.error());
+    const auto* held = std::get_if<planner::Hold>(&*plan);
+    if (held == nullptr) {
+      Run run{.plan = std::move(*plan),
+              .text = text->substr(statement.begin, statement.end - statement.begin),
+              .describe = true,
+              .effects = known->effects};
+      auto running = run_plan(std::move(run));
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
+    auto holding = hold(held->shardlet);
+    co_await std::move(holding);
+    if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+    known = look_up(*text, statement, *normal, nullptr);
+  }
+}
+
+// One statement, on one connection of the transaction or on the home shard.
+io::Task<StatementEnd> Session::run_anywhere(std::string own, KnownRef known) {
+  Run run{.plan = planner::Route{.shard = 0, .writes = true},
+          .text = std::move(own),
+          .describe = true,
+          .effects = known->effects};
+  if (known->tree != nullptr) std::get<planner::Route>(run.plan).shard = cursor_place(*known->tree);
+  auto running = run_plan(std::move(run));
+  StatementEnd end = co_await std::move(running);
+  co_return end;
+}
+
+// SET and RESET on every part of the transaction; its own answer comes from one of them.
+io::Task<StatementEnd> Session::run_session_statement(std::string own, KnownRef known) {
+  std::vector<ShardId> parts;
+  for (const Place& place : away_) {
+    if (place.begun) parts.push_back(place.shard);
+  }
+  note_prelude(*known, own);
+  const bool shows = known->tree->get<parser::Show>() != nullptr;
+  Run run{.text = own, .describe = true, .effects = known->effects};
+  if (parts.size() > 1 && !shows) {
+    planner::FanOut all;
+    all.merge.kind = planner::Merge::Kind::kOne;
+    for (const ShardId shard : parts) all.tasks.push_back({shard, ""});
+    run.plan = std::move(all);
+  } else {
+    run.plan = planner::Route{.shard = parts.empty() ? 0 : parts.front(), .writes = false};
+  }
+  if (txn_.open) txn_.prelude.pop_back();  // it runs now; who joins later gets it
+  auto running = run_plan(std::move(run));
+  StatementEnd end = co_await std::move(running);
+  if (txn_.open && !shows && !end.failed) txn_.prelude.push_back(std::move(own));
+  co_return end;
+}
+
+// ---- waiting ----
+
+io::Task<> Session::ask_names() {
+  auto joining = join_any();
+  auto place = co_await std::move(joining);
+  if (!place) {
+    // The statement itself will say that there is no connection.
+    names_known_ = true;
+    co_return;
+  }
+  const auto before = opening(**place, false);
+  std::string sql;
+  for (const std::string& statement : before) sql.append(statement).append(";\n");
+  sql +=
+      "SELECT pg_catalog.current_setting('search_path'), current_user, "
+      "pg_catalog.current_setting('kintsugi.shard_new_tables', true)";
+  auto asking =
+      executor::run_control_query((*place)->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  names_known_ = true;
+  if (!rows || rows->empty() || rows->back().size() != 3) co_return;
+  search_path_now_ = rows->back()[0].value_or("");
+  user_now_ = rows->back()[1].value_or("");
+  names_ = worker_.book().names(search_path_now_, user_now_, rows->back()[2].value_or(""));
+  names_settings_ = settings_.get();
+}
+
+// While a shardlet is handed over its statements wait here. The next map says where they go.
+io::Task<> Session::hold(std::string shardlet) {
+  const std::uint64_t seen = worker_.routing().version;
+  const Deadline deadline = Deadline::in(worker_.shared().config.limits.hold_timeout);
+  held_ = true;
+  while (worker_.routing().version == seen && !deadline.passed() && !backend_error_) {
+    if (Status wanted = still_wanted(); !wanted) backend_error_ = std::move(wanted).error();
+    if (!backend_error_) (void)co_await waiter_.wait(deadline);
+  }
+  held_ = false;
+  if (worker_.routing().version == seen && !backend_error_) backend_error_ = held_too_long(shardlet);
+}
+
+Error Session::held_too_long(const std::string& shardlet) const {
+  return {.sqlstate = std::string(sqlstate::kQueryCanceled),
+          .message = "shardlet " + shardlet + " is being handed over to another shard and was not free in time",
+          .hint = "Repeat the statement. limits.hold_timeout is " +
+                  std::to_string(worker_.shared().config.limits.hold_timeout.count()) + " ms."};
+}
+
+void Session::routing_changed() {
+  if (held_) waiter_.notify();
+}
+
+}  // namespace kintsugi::frontend

@@ -1,0 +1,99 @@
+// The client's names of prepared statements, and the statements that the shards have for them.
+#include <algorithm>
+
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+#include "frontend/statement_names.h"
+#include "wire/client_messages.h"
+
+namespace kintsugi::frontend {
+
+using executor::Expected;
+
+ClientStatementRef Session::find_statement(std::string_view name) {
+  auto at = statements_.find(std::string(name));
+  if (at == statements_.end()) return nullptr;
+  if (at->second->failed) {
+    statements_.erase(at);
+    return nullptr;
+  }
+  return at->second;
+}
+
+// What names in a statement mean: as far as it is known outside a transaction. Of statements of different
+// meaning only the text is the same.
+std::string Session::search_path() const {
+  std::string meaning = pool_->slots()->login()->role;
+  for (const char* name : {"options", "search_path"}) {
+    const std::string* value = pool_->startup()->find(name);
+    meaning.append(1, '\0').append(value != nullptr ? *value : "");
+  }
+  for (const char* name : {"search_path", "role", "session_authorization"}) {
+    const std::string* value = settings_->find(name);
+    meaning.append(1, '\0').append(value != nullptr ? *value : "");
+  }
+  return meaning;
+}
+
+// EXECUTE does what the statement does that the client has prepared in the protocol.
+std::optional<Error> Session::name_effects(StatementEffects& effects) {
+  for (const auto& named : effects.named) {
+    const ClientStatementRef handle = find_statement(named.name);
+    if (handle != nullptr && !named.deallocate) effects.flags |= handle->effects;
+    if (handle == nullptr && is_ours(named.name)) return unknown_name(named.name);
+  }
+  return std::nullopt;
+}
+
+// Gives the connection a statement that the client prepared elsewhere. True when it is there already.
+bool Session::prepare_on_backend(const ClientStatementRef& handle, bool with_sync) {
+  const executor::PreparedRef& statement = handle->statement;
+  if (lease_->prepared.find(statement->id) != nullptr) return true;
+  std::string& out = lease_->out.compose();
+  const auto limit = static_cast<std::size_t>(std::max(worker_.pools().config().prepared_statements, 1));
+  if (const auto oldest = lease_->prepared.oldest_beyond(limit)) {
+    wire::append_close(out, 'S', oldest->server_name);
+    lease_->prepared.erase(oldest->id);
+    expect({.kind = Expected::kClose, .from = Expected::kHidden});
+  }
+  // Closing what does not exist is no error: whatever an aborted attempt has left, the name is free.
+  wire::append_close(out, 'S', statement->server_name);
+  expect({.kind = Expected::kClose, .from = Expected::kHidden});
+  wire::append_parse(out, statement->server_name, statement->text, statement->type_oids);
+  expect({.kind = Expected::kParse, .from = Expected::kHidden, .handle = handle});
+  wire::append_describe(out, 'S', statement->server_name);
+  expect({.kind = Expected::kDescribe, .from = Expected::kHidden, .handle = handle});
+  lease_->prepared.add(statement);
+  if (with_sync) {
+    wire::append_sync(out);
+    expect({.kind = Expected::kSync, .from = Expected::kHidden});
+  } else {
+    ++unsynced_;
+  }
+  block_until_drained();
+  return false;
+}
+
+// EXECUTE and DEALLOCATE with a name that the client gave in the protocol.
+bool Session::prepare_named(const StatementEffects& effects, bool with_sync) {
+  for (const auto& named : effects.named) {
+    const ClientStatementRef handle = find_statement(named.name);
+    if (handle != nullptr && !prepare_on_backend(handle, with_sync)) return false;
+  }
+  return true;
+}
+
+std::string Session::with_server_names(std::string_view text, const StatementEffects& effects) {
+  std::string edited;
+  std::size_t at = 0;
+  for (const auto& named : effects.named) {
+    if (named.deallocate) deallocating_.push_back(named.name);
+    const ClientStatementRef handle = find_statement(named.name);
+    if (handle == nullptr) continue;
+    edited.append(text.substr(at, named.range.begin - at)).append(handle->statement->server_name);
+    at = named.range.end;
+  }
+  return edited.append(text.substr(at));
+}
+
+}  // namespace kintsugi::frontend

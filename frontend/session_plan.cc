@@ -1,0 +1,200 @@
+// Runs a plan on the connections of its shards, as part of an errand.
+#include <algorithm>
+
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+Error not_here(std::string_view what) {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = std::string(what) + " is not supported among several statements in one message",
+          .hint = "Send it as a message of its own."};
+}
+
+}  // namespace
+
+// Several shards that may write, outside a transaction, are one of the router's own: all or nothing.
+io::Task<StatementEnd> Session::run_plan(Run run) {
+  StatementEnd end;
+  const bool spans =
+      std::holds_alternative<planner::Ddl>(run.plan) || (std::holds_alternative<planner::FanOut>(run.plan) &&
+                                                         std::get<planner::FanOut>(run.plan).tasks.size() > 1);
+  const bool own_transaction = !txn_.open && spans && planner::writes(run.plan);
+  if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+  if (auto* route = std::get_if<planner::Route>(&run.plan)) {
+    auto running = run_route(*route, &run);
+    end = co_await std::move(running);
+  } else if (auto* fan_out = std::get_if<planner::FanOut>(&run.plan)) {
+    auto running = run_fan_out(*fan_out, &run);
+    end = co_await std::move(running);
+  } else if (auto* ddl = std::get_if<planner::Ddl>(&run.plan)) {
+    auto running = run_ddl(*ddl, &run);
+    end = co_await std::move(running);
+  } else if (auto* gather = std::get_if<planner::Gather>(&run.plan)) {
+    auto running = run_gather(*gather, &run);
+    end = co_await std::move(running);
+  } else {
+    end = StatementEnd::refused(not_here("COPY"));
+  }
+  if (!own_transaction) co_return end;
+  if (end.failed) txn_.failed = true;
+  auto ending = end_implicit();
+  StatementEnd ended = co_await std::move(ending);
+  if (ended.failed && !end.failed) end = std::move(ended);
+  co_return end;
+}
+
+io::Task<StatementEnd> Session::end_implicit() {
+  StatementEnd ended;
+  if (txn_.failed || status_everywhere() == wire::TransactionStatus::kFailed) {
+    auto rolling_back = roll_back_everywhere();
+    co_await std::move(rolling_back);
+  } else {
+    auto committing = commit_everywhere();
+    ended = co_await std::move(committing);
+  }
+  co_return ended;
+}
+
+io::Task<StatementEnd> Session::run_route(planner::Route route, Run* run) {
+  planner::FanOut one;
+  one.writes = route.writes;
+  ShardId shard = route.shard;
+  if (shard == 0) {
+    auto joining = join_any();
+    auto place = co_await std::move(joining);
+    if (!place) co_return StatementEnd::refused(place.error());
+    shard = (*place)->shard;
+  }
+  one.tasks.push_back({shard, std::move(route.text)});
+  auto running = run_fan_out(std::move(one), run);
+  StatementEnd end = co_await std::move(running);
+  co_return end;
+}
+
+io::Task<StatementEnd> Session::run_fan_out(planner::FanOut fan_out, Run* run) {
+  auto preparing = fan_for(std::move(fan_out), run);
+  auto fan = co_await std::move(preparing);
+  if (!fan) co_return StatementEnd::refused(fan.error());
+  auto advancing = (*fan)->advance(0);
+  executor::FanStep step = co_await std::move(advancing);
+  co_return end_of(step);
+}
+
+// Connections for all of them, in the order of the shards: sessions that need the same ones do not wait for
+// each other in a circle.
+io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOut fan_out, Run* run) {
+  std::vector<ShardId> shards;
+  for (const planner::ShardTask& task : fan_out.tasks) shards.push_back(task.shard);
+  std::ranges::sort(shards);
+  for (const ShardId shard : shards) {
+    auto joining = join(shard);
+    auto joined = co_await std::move(joining);
+    if (!joined) co_return fail(std::move(joined).error());
+    if ((*joined)->lease->broken) co_return fail(lost_part(**joined));
+  }
+  executor::FanRequest request;
+  for (planner::ShardTask& task : fan_out.tasks) {
+    KG_CO_TRY(Place * place, place_at(task.shard));
+    request.branches.push_back({.backend = place->lease.get(),
+                                .text = task.text.empty() ? run->text : std::move(task.text),
+                                .before = opening(*place, fan_out.writes)});
+  }
+  if (run->effects != 0) {
+    look_at_ = shards.front();
+    look_effects_ |= run->effects;
+  }
+  request.merge = std::move(fan_out.merge);
+  request.parameter_types = run->types;
+  request.bind = run->bind;
+  request.describe =
+      run->describe ? executor::FanRequest::Describe::kQuery : executor::FanRequest::Describe::kNo;
+  request.slow_client_timeout = worker_.shared().config.server.slow_client_timeout;
+  request.suspendable = run->suspendable;
+  request.client = &to_client_;
+  request.client_stream = &client_;
+  request.waiter = &waiter_;
+  request.still_wanted = [this] { return still_wanted(); };
+  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  co_return std::make_unique<executor::Fan>(std::move(request));
+}
+
+Error Session::lost_part(const Place& place) {
+  txn_.lost = true;
+  return {.sqlstate = std::string(sqlstate::kShardUnreachable),
+          .message = "the connection to shard " + place.lease->shard + " is lost, and the transaction with it",
+          .hint = "Roll back and repeat the transaction."};
+}
+
+StatementEnd Session::end_of(executor::FanStep& step) {
+  StatementEnd end;
+  for (Place& place : away_) {
+    // BEGIN itself may have failed.
+    if (place.begun && !place.lease->broken && place.lease->status == wire::TransactionStatus::kIdle)
+      place.begun = false;
+    if (place.begun && place.lease->broken) txn_.lost = true;
+  }
+  if (step.kind == executor::FanStep::kFailed) {
+    end.failed = true;
+    end.error = std::move(step.error);
+    return end;
+  }
+  end.suspended = step.kind == executor::FanStep::kSuspended;
+  end.tag = std::move(step.tag);
+  if (end.tag.empty() && !end.suspended) wire::append_empty(to_client_.compose(), wire::server::kEmptyQuery);
+  if (executor::is_ddl(end.tag)) executor::bump_schema_generation();
+  return end;
+}
+
+// Definitions. Inside the transaction of the caller, so that all shards have it or none; then the map and the
+// catalogue learn of it.
+io::Task<StatementEnd> Session::run_ddl(planner::Ddl ddl, Run* run) {
+  planner::FanOut all;
+  all.tasks = std::move(ddl.tasks);
+  all.merge.kind = planner::Merge::Kind::kOne;
+  all.writes = true;
+  StatementEnd end;
+  if (ddl.in_transaction) {
+    auto running = run_fan_out(std::move(all), run);
+    end = co_await std::move(running);
+  } else {
+    if (txn_.open && !txn_.implicit) {
+      co_return StatementEnd::refused(
+          {.sqlstate = "25001", .message = "this statement cannot run inside a transaction block"});
+    }
+    txn_ = {};
+    std::string done;
+    for (planner::ShardTask& task : all.tasks) {
+      planner::FanOut one;
+      one.writes = true;
+      one.tasks.push_back(std::move(task));
+      auto running = run_fan_out(std::move(one), run);
+      end = co_await std::move(running);
+      if (!end.failed) continue;
+      if (!done.empty()) {
+        wire::append_notice(
+            to_client_.compose(),
+            {.severity = "WARNING",
+             .sqlstate = "01000",
+             .message = "the statement has been executed on some shards and has failed on another",
+             .hint = "Remove the cause and repeat it with IF NOT EXISTS."});
+      }
+      break;
+    }
+  }
+  if (end.failed) co_return end;
+  catalog_is_old_ = true;
+  for (shardmap::Table& table : ddl.record) map_changes_.push_back({std::move(table), false});
+  for (auto& [schema, name] : ddl.forget) {
+    shardmap::Table table;
+    table.schema = schema;
+    table.name = name;
+    map_changes_.push_back({std::move(table), true});
+  }
+  co_return end;
+}
+
+}  // namespace kintsugi::frontend

@@ -1,0 +1,411 @@
+// The extended protocol where the router itself does what a portal says: statements for several shards, the
+// transaction's ends, Kintsugi's own. Parse only notes the text, Bind makes the plan, Execute is an errand.
+#include <algorithm>
+
+#include "executor/describe.h"
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+#include "frontend/statement_names.h"
+#include "parser/split_statements.h"
+#include "wire/client_messages.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+using executor::Expected;
+namespace client = wire::client;
+namespace server = wire::server;
+
+constexpr auto kControlTimeout = 30s;
+
+std::string empty_message(char type) {
+  std::string bytes;
+  wire::append_empty(bytes, type);
+  return bytes;
+}
+
+}  // namespace
+
+// What the router makes of a text that is prepared. Null: PostgreSQL is to look at it as it is.
+PreparedTextRef Session::understand(const wire::ParseMessage& message) {
+  if (describing_ != nullptr && describing_->described && describing_->text == message.text &&
+      describing_->type_oids == message.type_oids && describing_->version == worker_.routing().version) {
+    return describing_;
+  }
+  auto prepared = std::make_shared<PreparedText>();
+  prepared->text.assign(message.text);
+  prepared->type_oids.assign(message.type_oids);
+  const auto statements = parser::split_statements(prepared->text, standard_strings());
+  if (statements.size() != 1) return nullptr;
+  prepared->range = statements.front();
+  return prepared;
+}
+
+// Looks it up again when the map, the catalogue or the meaning of names has changed.
+const KnownStatement& Session::known_of(PreparedText& prepared, bool* unknown_names) {
+  const std::uint64_t names_id = names()->id;
+  if (prepared.known == nullptr || prepared.version != worker_.routing().version ||
+      prepared.names != names_id) {
+    prepared.known = look_up(prepared.text, prepared.range, prepared.normal, unknown_names);
+    prepared.version = worker_.routing().version;
+    prepared.names = names_id;
+  }
+  return *prepared.known;
+}
+
+bool Session::is_routers_own(const KnownStatement& known) const {
+  switch (known.kind) {
+    case StatementKind::kTransaction:
+    case StatementKind::kOwn:
+    case StatementKind::kExplainRoute:
+    case StatementKind::kNamed: return true;
+    case StatementKind::kSession: return begun_places() > 1 && known.tree->get<parser::Show>() == nullptr;
+    default: return false;
+  }
+}
+
+// Parse. kDone: the router keeps it to itself.
+Session::Handled Session::route_parse(const wire::ParseMessage& message, PreparedTextRef* text,
+                                      ShardId* where) {
+  *where = 0;
+  if (backend_error_) {
+    reject_extended(*std::exchange(backend_error_, std::nullopt));
+    return Handled::kRejected;
+  }
+  if (!names_are_known()) {
+    if (lease_ && !leave_place()) return Handled::kBlocked;
+    start_errand({.kind = Errand::kAskNames});
+    return Handled::kBlocked;
+  }
+  *text = understand(message);
+  if (*text == nullptr) return Handled::kPass;
+  PreparedText& prepared = **text;
+  bool unknown_names = false;
+  const KnownStatement& known = known_of(prepared, &unknown_names);
+  if (unknown_names && want_fresh_catalog()) {
+    if (lease_ && !leave_place()) return Handled::kBlocked;
+    start_errand({.kind = Errand::kRefreshCatalog});
+    return Handled::kBlocked;
+  }
+  if (is_routers_own(known)) return Handled::kDone;
+  if (known.kind == StatementKind::kCursor) {
+    *where = cursor_place(*known.tree);
+    return Handled::kPass;
+  }
+  if (known.kind != StatementKind::kPlanned) return Handled::kPass;
+  if (known.refusal) {
+    reject_extended(*known.refusal);
+    return Handled::kRejected;
+  }
+  if (planner::depends_on_parameters(*known.analysis)) {
+    // Bind stands right behind, as a rule, and knows where.
+    if (auto shard = shard_of_next_bind(message, prepared, known)) *where = *shard;
+    return Handled::kPass;
+  }
+  auto plan = plan_of(known, prepared.normal, prepared.range.begin, {});
+  if (!plan) {
+    reject_extended(plan.error());
+    return Handled::kRejected;
+  }
+  if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
+    *where = place_of(*route, known.effects);
+    return Handled::kPass;
+  }
+  if (std::holds_alternative<planner::Hold>(*plan)) return Handled::kPass;  // Bind will wait
+  if (prepared.described) return Handled::kDone;
+  if (lease_ && !leave_place()) return Handled::kBlocked;
+  describing_ = *text;
+  start_errand({.kind = Errand::kDescribe});
+  return Handled::kBlocked;
+}
+
+std::optional<ShardId> Session::shard_of_next_bind(const wire::ParseMessage& message, PreparedText& prepared,
+                                                   const KnownStatement& known) {
+  auto head = wire::client::peek(behind_, 1 << 20);
+  if (!head || !head->has_value() || (*head)->type != client::kBind || behind_.size() < (*head)->frame_size())
+    return std::nullopt;
+  auto bind = wire::read_bind(behind_.substr(wire::kHeaderBytes, (*head)->body_size));
+  if (!bind || bind->statement != message.statement) return std::nullopt;
+  auto plan = plan_of_bind(prepared, known, *bind);
+  if (!plan) return std::nullopt;  // Bind itself will say why
+  const auto* route = std::get_if<planner::Route>(&*plan);
+  if (route == nullptr) return std::nullopt;
+  return place_of(*route, known.effects);
+}
+
+Result<planner::Plan> Session::plan_of_bind(PreparedText& prepared, const KnownStatement& known,
+                                            const wire::BindMessage& bind) {
+  KG_TRY(const wire::BindValues values, wire::read_bind_values(bind));
+  std::vector<planner::Parameter>& parameters = worker_.parameters_scratch;
+  parameters.clear();
+  for (std::size_t i = 0; i < values.values.size(); ++i) {
+    planner::Parameter parameter{
+        .binary = values.values[i].binary, .null = values.values[i].is_null, .bytes = values.values[i].bytes};
+    if (i < prepared.types.size()) {
+      parameter.type = prepared.types[i];
+    } else if (4 * i + 4 <= prepared.type_oids.size()) {
+      parameter.type = wire::load_u32(prepared.type_oids.data() + 4 * i);
+    }
+    parameters.push_back(parameter);
+  }
+  return plan_of(known, prepared.normal, prepared.range.begin, parameters);
+}
+
+// Bind. kPass: it goes to `where`.
+Session::Handled Session::route_bind(const wire::BindMessage& bind, const PreparedTextRef& text, ShardId* where,
+                                     bool* writes) {
+  *where = 0;
+  *writes = true;
+  if (backend_error_) {
+    reject_extended(*std::exchange(backend_error_, std::nullopt));
+    return Handled::kRejected;
+  }
+  if (text == nullptr) return Handled::kPass;
+  if (!names_are_known()) {
+    if (lease_ && !leave_place()) return Handled::kBlocked;
+    start_errand({.kind = Errand::kAskNames});
+    return Handled::kBlocked;
+  }
+  PreparedText& prepared = *text;
+  const KnownStatement& known = known_of(prepared, nullptr);
+  if (known.kind == StatementKind::kPlanned && status() == wire::TransactionStatus::kFailed && lease_)
+    return Handled::kPass;
+  if (is_routers_own(known)) return bind_portal(bind, text, {});
+  if (known.kind == StatementKind::kCursor) *where = cursor_place(*known.tree);
+  if (known.kind != StatementKind::kPlanned) {
+    portals_.erase(std::string(bind.portal));
+    return Handled::kPass;
+  }
+  auto plan = plan_of_bind(prepared, known, bind);
+  if (!plan) {
+    reject_extended(plan.error());
+    return Handled::kRejected;
+  }
+  if (const auto* hold = std::get_if<planner::Hold>(&*plan)) {
+    if (lease_ && !leave_place()) return Handled::kBlocked;
+    start_errand({.kind = Errand::kHold, .text = hold->shardlet});
+    return Handled::kBlocked;
+  }
+  if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
+    *where = place_of(*route, known.effects);
+    *writes = route->writes;
+    note_cursor(*known.tree, *where);
+    if (!portals_.empty()) portals_.erase(std::string(bind.portal));
+    return Handled::kPass;
+  }
+  if (!prepared.described) {
+    if (lease_ && !leave_place()) return Handled::kBlocked;
+    describing_ = text;
+    start_errand({.kind = Errand::kDescribe});
+    return Handled::kBlocked;
+  }
+  return bind_portal(bind, text, std::move(*plan));
+}
+
+Session::Handled Session::bind_portal(const wire::BindMessage& bind, const PreparedTextRef& text,
+                                      planner::Plan plan) {
+  if (lease_ && !leave_place()) return Handled::kBlocked;
+  auto portal = std::make_unique<Portal>();
+  portal->statement = text;
+  portal->known = text->known;
+  portal->plan = std::move(plan);
+  portal->bind_tail.assign(bind.tail);
+  auto values = wire::read_bind_values({.tail = portal->bind_tail});
+  if (!values) {
+    reject_extended(values.error());
+    return Handled::kRejected;
+  }
+  if (text->described && values->values.size() != text->types.size()) {
+    reject_extended({.sqlstate = std::string(sqlstate::kProtocolViolation),
+                     .message = "bind message supplies " + std::to_string(values->values.size()) +
+                                " parameters, but prepared statement \"" + std::string(bind.statement) +
+                                "\" requires " + std::to_string(text->types.size())});
+    return Handled::kRejected;
+  }
+  portal->bind = std::move(*values);
+  portals_[std::string(bind.portal)] = std::move(portal);
+  answer(empty_message(server::kBindComplete));
+  return Handled::kDone;
+}
+
+Portal* Session::find_portal(std::string_view name) {
+  if (portals_.empty()) return nullptr;
+  auto at = portals_.find(std::string(name));
+  return at == portals_.end() ? nullptr : at->second.get();
+}
+
+// Describe of a portal.
+void Session::describe_portal(Portal& portal) {
+  std::string bytes;
+  if (portal.known->kind == StatementKind::kExplainRoute) {
+    append_route_description(bytes);
+  } else if (portal.statement->row_description.empty()) {
+    wire::append_empty(bytes, server::kNoData);
+  } else if (auto columns = wire::read_row_description(portal.statement->row_description)) {
+    const auto& formats = portal.bind.result_formats;
+    for (std::size_t i = 0; i < columns->size(); ++i) {
+      (*columns)[i].format =
+          formats.empty() ? 0 : formats[formats.size() == 1 ? 0 : std::min(i, formats.size() - 1)];
+    }
+    wire::append_row_description(bytes, *columns);
+  }
+  answer(std::move(bytes));
+}
+
+// Describe of a statement that the router has.
+void Session::describe_prepared(const PreparedText& prepared) {
+  std::string bytes;
+  wire::append_parameter_description(bytes, prepared.types);
+  if (prepared.known->kind == StatementKind::kExplainRoute) {
+    append_route_description(bytes);
+  } else if (prepared.row_description.empty()) {
+    wire::append_empty(bytes, server::kNoData);
+  } else if (auto columns = wire::read_row_description(prepared.row_description)) {
+    wire::append_row_description(bytes, *columns);
+  }
+  answer(std::move(bytes));
+}
+
+// What one shard says of the statement: all have the same schema.
+io::Task<> Session::describe_statement(PreparedTextRef text) {
+  auto joining = join_any();
+  auto place = co_await std::move(joining);
+  if (!place) {
+    backend_error_ = std::move(place).error();
+    co_return;
+  }
+  executor::Backend* backend = (*place)->lease.get();
+  if (const auto before = opening(**place, false); !before.empty()) {
+    std::string sql;
+    for (const std::string& statement : before) sql.append(statement).append(";\n");
+    auto running = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
+    if (auto done = co_await std::move(running); !done) {
+      backend_error_ = std::move(done).error();
+      co_return;
+    }
+  }
+  auto describing =
+      executor::describe_on(backend, text->text, text->type_oids, &waiter_, Deadline::in(kControlTimeout));
+  auto description = co_await std::move(describing);
+  if (!description) {
+    backend_error_ = std::move(description).error();
+    if (txn_.open) txn_.failed = true;
+    co_return;
+  }
+  text->types = std::move(description->parameter_types);
+  text->row_description = std::move(description->row_description);
+  text->described = true;
+}
+
+io::Task<> Session::execute_portal(std::string name, std::uint64_t max_rows) {
+  Portal* portal = find_portal(name);
+  StatementEnd end;
+  if (portal == nullptr) {
+    end = StatementEnd::refused({.sqlstate = "34000", .message = "portal \"" + name + "\" does not exist"});
+  } else {
+    auto advancing = advance_portal(portal, max_rows);
+    end = co_await std::move(advancing);
+  }
+  if (end.failed) {
+    to_client_.compose() += end.error;
+    if (txn_.open) txn_.failed = true;
+    local_skip_ = true;
+    co_return;
+  }
+  if (end.suspended) {
+    wire::append_empty(to_client_.compose(), server::kPortalSuspended);
+  } else if (!end.tag.empty()) {
+    wire::append_command_complete(to_client_.compose(), end.tag);
+  }
+}
+
+io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max_rows) {
+  const KnownRef known = portal->known;
+  if (known->kind == StatementKind::kTransaction) {
+    auto running = run_transaction(known);
+    StatementEnd end = co_await std::move(running);
+    co_return end;
+  }
+  if (status_everywhere() == wire::TransactionStatus::kFailed) co_return StatementEnd::refused(aborted());
+  switch (known->kind) {
+    case StatementKind::kSession: {
+      auto running = run_session_statement(portal->statement->text, known);
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
+    case StatementKind::kOwn: {
+      auto running = run_own(portal->statement->text, false, portal->bind.result_formats);
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
+    case StatementKind::kExplainRoute:
+      co_return explain_route(*known, portal->statement->normal, portal->statement->range, false);
+    case StatementKind::kNamed:
+      co_return StatementEnd::refused(
+          {.sqlstate = std::string(sqlstate::kNotSupported),
+           .message = "SQL PREPARE and EXECUTE are not supported where statements are routed to several shards",
+           .hint =
+               "Use the prepared statements of your driver (the extended query protocol): they are routed."});
+    default: break;
+  }
+  if (portal->complete) co_return StatementEnd::complete("SELECT 0");
+  auto* fan_out = std::get_if<planner::FanOut>(&portal->plan);
+  if (portal->fan == nullptr && (fan_out == nullptr || fan_out->writes || max_rows == 0)) {
+    portal->complete = true;
+    Run run{.plan = portal->plan,
+            .text = portal->statement->text,
+            .types = portal->statement->types,
+            .bind = portal->bind,
+            .effects = known->effects};
+    auto running = run_plan(std::move(run));
+    StatementEnd end = co_await std::move(running);
+    co_return end;
+  }
+  if (portal->fan == nullptr) {
+    portal->run = {.text = portal->statement->text,
+                   .types = portal->statement->types,
+                   .bind = portal->bind,
+                   .suspendable = true,
+                   .effects = known->effects};
+    auto preparing = fan_for(*fan_out, &portal->run);
+    auto fan = co_await std::move(preparing);
+    if (!fan) co_return StatementEnd::refused(fan.error());
+    portal->fan = std::move(*fan);
+  }
+  auto advancing = portal->fan->advance(max_rows);
+  executor::FanStep step = co_await std::move(advancing);
+  if (step.kind != executor::FanStep::kSuspended) {
+    portal->fan.reset();
+    portal->complete = true;
+  }
+  co_return end_of(step);
+}
+
+io::Task<> Session::close_portal(std::string name) {
+  if (Portal* portal = find_portal(name); portal != nullptr) {
+    if (portal->fan != nullptr) {
+      auto stopping = portal->fan->stop();
+      co_await std::move(stopping);
+    }
+    portals_.erase(name);
+  }
+  wire::append_empty(to_client_.compose(), server::kCloseComplete);
+}
+
+// Portals live as long as their transaction.
+io::Task<> Session::drop_portals() {
+  for (auto& [name, portal] : portals_) {
+    if (portal->fan == nullptr) continue;
+    auto stopping = portal->fan->stop();
+    co_await std::move(stopping);
+  }
+  portals_.clear();
+}
+
+// In its turn: at once when nothing is outstanding.
+void Session::answer(std::string bytes) {
+  expect({.kind = Expected::kClose, .from = Expected::kRouter, .answer = std::move(bytes)});
+}
+
+}  // namespace kintsugi::frontend

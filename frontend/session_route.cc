@@ -1,0 +1,87 @@
+// What a statement is, and where it goes.
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+
+namespace kintsugi::frontend {
+
+bool Session::names_are_known() const {
+  return names_known_ || home() == 0;
+}
+
+bool Session::standard_strings() const {
+  const std::string* setting = reported_->find("standard_conforming_strings");
+  return setting == nullptr || *setting != "off";
+}
+
+NamesRef Session::names() {
+  if (names_ == nullptr || names_settings_ != settings_.get()) {
+    const std::string* tables = settings_->find("kintsugi.shard_new_tables");
+    names_ = worker_.book().names(search_path_now_, user_now_, tables == nullptr ? "" : *tables);
+    names_settings_ = settings_.get();
+  }
+  return names_;
+}
+
+KnownRef Session::look_up(std::string_view text, parser::Range statement, parser::Normaliser& normal,
+                          bool* unknown_names) {
+  const NamesRef meaning = names();
+  return worker_.book().look_up(text, statement, *meaning, worker_.routing(), normal, unknown_names);
+}
+
+Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser::Normaliser& normal,
+                                       std::uint32_t begin, std::span<const planner::Parameter> parameters) {
+  if (known.refusal) return fail(*known.refusal);
+  return planner::make_plan(*known.analysis, {&normal, begin, parameters}, *worker_.map());
+}
+
+// A statement that any shard can answer stays where the transaction is; one about the session's own sequences
+// stays where they were used.
+ShardId Session::place_of(const planner::Route& route, std::uint32_t effects) const {
+  if ((effects & kReadsSequence) != 0 && lease_) return here_;
+  return route.shard;
+}
+
+ShardId Session::cursor_place(const parser::Statement& statement) const {
+  std::string_view name;
+  if (const auto* fetch = statement.get<parser::Fetch>(); fetch != nullptr) name = fetch->cursor.text;
+  if (const auto* close = statement.get<parser::CloseCursor>(); close != nullptr) name = close->name.text;
+  const auto at = cursors_.find(name);
+  return at == cursors_.end() ? 0 : at->second;
+}
+
+void Session::note_cursor(const parser::Statement& statement, ShardId shard) {
+  constexpr std::size_t kMost = 1000;
+  const auto* declare = statement.get<parser::DeclareCursor>();
+  if (declare == nullptr) return;
+  if (cursors_.size() >= kMost) cursors_.clear();
+  cursors_[std::string(declare->name.text)] = shard;
+}
+
+bool Session::want_fresh_catalog() const {
+  return refreshed_version_ != worker_.routing().version && worker_.shared().catalogs != nullptr;
+}
+
+// ---- EXPLAIN (ROUTE) ----
+
+void Session::append_route_description(std::string& out) {
+  constexpr std::uint32_t kText = 25;
+  const wire::Column column{.name = "QUERY PLAN", .type_oid = kText, .type_size = -1};
+  wire::append_row_description(out, std::span(&column, 1));
+}
+
+StatementEnd Session::explain_route(const KnownStatement& known, const parser::Normaliser& normal,
+                                    parser::Range statement, bool describe) {
+  auto plan = plan_of(known, normal, statement.begin, {});
+  if (!plan) return StatementEnd::refused(plan.error());
+  const parser::Range body = known.tree->get<parser::Explain>()->body_range;
+  const std::string_view own = normal.text().substr(statement.begin + body.begin, body.end - body.begin);
+  std::string& out = to_client_.compose();
+  if (describe) append_route_description(out);
+  for (const std::string& line : planner::lines_of(*plan, *worker_.map(), own)) {
+    const std::optional<std::string_view> value(line);
+    wire::append_data_row(out, std::span(&value, 1));
+  }
+  return StatementEnd::complete("EXPLAIN");
+}
+
+}  // namespace kintsugi::frontend

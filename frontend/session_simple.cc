@@ -1,0 +1,182 @@
+// The simple query protocol: one message, one answer up to ReadyForQuery.
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+#include "frontend/statement_names.h"
+#include "parser/split_statements.h"
+#include "wire/client_messages.h"
+
+namespace kintsugi::frontend {
+
+using executor::Expected;
+using planner::Plan;
+namespace server = wire::server;
+
+bool Session::on_query(const wire::Frame& frame) {
+  auto text = wire::read_query(frame.body);
+  if (!text) {
+    protocol_violation(text.error());
+    return true;
+  }
+  if (!relay_.idle()) {
+    block_until_drained();
+    return false;
+  }
+  if (std::exchange(preparation_failed_, false)) return true;  // the client has had the error and the end
+  if (routes()) return route_query(frame, *text);
+  return start_commands(*text) || pass_query(frame, *text, 0);
+}
+
+// One statement whose place is known goes by as bytes. Everything else is an errand.
+bool Session::route_query(const wire::Frame& frame, std::string_view text) {
+  if (backend_error_) {
+    reject_query(*std::exchange(backend_error_, std::nullopt));
+    return true;
+  }
+  if (unsynced_ > 0 && lease_) return pass_query(frame, text, 0);  // ends what the extended protocol has begun
+  if (txn_.implicit) return start_errand({.kind = Errand::kEndImplicit});
+  if (status() == wire::TransactionStatus::kFailed && lease_ && !ends_failure(text)) {
+    return pass_query(frame, text, 0);  // PostgreSQL has the words for it
+  }
+  parser::StatementSplitter splitter(text, standard_strings());
+  parser::Range statement, another;
+  if (!splitter.next(statement)) {
+    wire::append_empty(to_client_.compose(), server::kEmptyQuery);
+    wire::append_ready_for_query(to_client_.compose(), status());
+    return true;
+  }
+  if (!names_are_known()) return start_errand({.kind = Errand::kAskNames});
+  if (splitter.next(another)) return route_script(frame, text);
+
+  bool unknown_names = false;
+  parser::Normaliser& normal = worker_.book().scratch;
+  const KnownRef known = look_up(text, statement, normal, &unknown_names);
+  if (unknown_names && want_fresh_catalog()) return start_errand({.kind = Errand::kRefreshCatalog});
+  switch (known->kind) {
+    case StatementKind::kUnknown: return pass_query(frame, text, 0);
+    case StatementKind::kTransaction:
+      if (transaction_passes(*known->tree)) return pass_query(frame, text, txn_.open ? here_ : home());
+      break;
+    case StatementKind::kSession:
+      if (begun_places() <= (begun_ ? 1 : 0)) {
+        if (!pass_query(frame, text, 0)) return false;
+        note_prelude(*known, text);
+        return true;
+      }
+      break;
+    case StatementKind::kCursor: return pass_query(frame, text, cursor_place(*known->tree));
+    case StatementKind::kNamed:
+    case StatementKind::kOwn:
+    case StatementKind::kExplainRoute: break;
+    case StatementKind::kPlanned: {
+      if (txn_.failed) break;
+      auto plan = plan_of(*known, normal, statement.begin, {});
+      if (!plan) {
+        reject_query(plan.error());
+        return true;
+      }
+      if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
+        if (!pass_query(frame, text, place_of(*route, known->effects))) return false;
+        wrote_ |= route->writes;
+        note_cursor(*known->tree, here_);
+        return true;
+      }
+      if (const auto* hold = std::get_if<planner::Hold>(&*plan)) {
+        return start_errand({.kind = Errand::kHold, .text = hold->shardlet});
+      }
+      break;
+    }
+  }
+  return start_errand({.kind = Errand::kScript, .text = std::string(text)});
+}
+
+// Several statements in one message are one transaction. When one shard has all of them it may have the text.
+bool Session::route_script(const wire::Frame& frame, std::string_view text) {
+  ShardId where = 0;
+  bool passes = !txn_.failed && begun_places() <= (begun_ ? 1 : 0);
+  bool wrote = false, sets = false;
+  for (const parser::Range statement : parser::split_statements(text, standard_strings())) {
+    if (!passes) break;
+    parser::Normaliser& normal = worker_.book().scratch;
+    const KnownRef known = look_up(text, statement, normal, nullptr);
+    if (known->kind == StatementKind::kUnknown) break;  // PostgreSQL parses all before it runs any
+    if (known->kind == StatementKind::kSession && !txn_.open) {
+      sets = true;
+      continue;
+    }
+    passes = false;
+    if (known->kind != StatementKind::kPlanned || known->refusal) break;
+    auto plan = plan_of(*known, normal, statement.begin, {});
+    if (!plan) break;
+    const auto* route = std::get_if<planner::Route>(&*plan);
+    if (route == nullptr || !route->text.empty()) break;
+    const ShardId place = place_of(*route, known->effects);
+    if (place != 0 && where != 0 && place != where) break;
+    if (place != 0) where = place;
+    wrote |= route->writes;
+    passes = true;
+  }
+  if (!passes) return start_errand({.kind = Errand::kScript, .text = std::string(text)});
+  if (!pass_query(frame, text, where)) return false;
+  if (sets) names_known_ = false;
+  wrote_ |= wrote;
+  return true;
+}
+
+// The client's bytes go to that shard and its answer comes back.
+bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where) {
+  StatementEffects effects = effects_of(text);
+  if (Error error; refuse_sequence_state(effects.flags, &error)) {
+    reject_query(error);
+    return true;
+  }
+  if (const auto error = name_effects(effects)) {
+    reject_query(*error);
+    return true;
+  }
+  switch (ensure_backend(where)) {
+    case Ready::kBlocked: return false;
+    case Ready::kRejected: reject_query(*std::exchange(backend_error_, std::nullopt)); return true;
+    case Ready::kYes: break;
+  }
+  if (!effects.named.empty() && lease_->status != wire::TransactionStatus::kFailed) {
+    if (!prepare_named(effects, true)) return false;
+    wire::append_query(lease_->out.compose(), with_server_names(text, effects));
+  } else {
+    lease_->out.pass(frame.bytes());
+  }
+  note_custom_settings(effects);
+  note_execution(effects.flags);
+  unnamed_.valid = false;
+  lease_->unnamed_owner = 0;
+  unsynced_ = 0;  // its end is the end of what the extended protocol has begun as well
+  executed_ = false;
+  expect({.kind = Expected::kQuery});
+  return true;
+}
+
+void Session::reject_query(const Error& error) {
+  if (lease_ && lease_->status != wire::TransactionStatus::kIdle) {
+    // The transaction has to fail as well, and only PostgreSQL can make it fail.
+    Expected poison{.kind = Expected::kQuery, .from = Expected::kPoison};
+    wire::append_error(poison.answer, "ERROR", error);
+    wire::append_query(lease_->out.compose(), kRefusedText);
+    expect(std::move(poison));
+    return;
+  }
+  wire::append_error(to_client_.compose(), "ERROR", error);
+  if (txn_.open) txn_.failed = true;
+  wire::append_ready_for_query(to_client_.compose(), status());
+}
+
+bool Session::on_function_call() {
+  if (!relay_.idle()) {
+    block_until_drained();
+    return false;
+  }
+  reject_query({.sqlstate = std::string(sqlstate::kNotSupported),
+                .message = "the function call protocol is not supported",
+                .hint = "Call the function with SELECT."});
+  return true;
+}
+
+}  // namespace kintsugi::frontend

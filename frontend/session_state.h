@@ -1,0 +1,116 @@
+// What a session remembers of a client whose statements are routed: its transaction, opened on a shard when it
+// is first needed there; what it has prepared; its portals. With one shard PostgreSQL has all of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/fan.h"
+#include "executor/pool.h"
+#include "frontend/statement_book.h"
+#include "shardmap/shard_map.h"
+#include "wire/client_messages.h"
+
+namespace kintsugi::frontend {
+
+using shardmap::ShardId;
+
+// A connection that the session holds and does not use right now.
+struct Place {
+  ShardId shard = 0;
+  executor::BackendPool* pool = nullptr;
+  executor::BackendLease lease;
+  unsigned pins = 0;   // executor::PinReason
+  bool begun = false;  // takes part in the transaction
+  bool wrote = false;  // and may have written
+};
+
+struct OpenTransaction {
+  bool open = false;
+  bool implicit = false;  // of the router's own making: ends with the statement, or with the client's Sync
+  bool failed = false;    // before any shard could know
+  std::string begin;      // the client's own words
+  // What a shard that joins later has to do first: savepoints, settings of the transaction. In order.
+  std::vector<std::string> prelude;
+  std::vector<std::string> savepoints;
+  bool sets = false;  // settings have been made in it
+  bool lost = false;  // a shard's part is gone: nothing but an end is possible
+};
+
+// How a statement that the router ran itself has ended.
+struct StatementEnd {
+  bool failed = false;
+  std::string tag;    // of CommandComplete; empty: an empty query
+  std::string error;  // a whole ErrorResponse
+  bool suspended = false;
+
+  static StatementEnd complete(std::string tag) { return {.tag = std::move(tag)}; }
+  static StatementEnd refused(const Error& error, std::string_view routine = {});
+};
+
+// Work for a message that is more than passing bytes on: done by the session's coroutine with nothing under
+// way, all connections put aside. The message has been consumed, or comes again when it is done.
+struct Errand {
+  enum Kind : std::uint8_t {
+    kNone,
+    kScript,    // the statements of a simple query
+    kDescribe,  // what a prepared statement's parameters and columns are
+    kExecute,   // a portal of the router's
+    kClosePortal,
+    kEndImplicit,     // the router's own transaction, at a Sync
+    kAskNames,        // what search_path is
+    kRefreshCatalog,  // a name was not found
+    kHold,            // a shardlet is being handed over
+  };
+  Kind kind = kNone;
+  std::string text;  // the query; the portal's name; the shardlet
+  std::uint64_t max_rows = 0;
+};
+
+// A text that the client has prepared, as the router understands it.
+struct PreparedText {
+  std::string text, type_oids;
+  parser::Range range;
+  parser::Normaliser normal;
+  KnownRef known;  // as of
+  std::uint64_t version = 0, names = 0;
+  // What a shard has said of it.
+  bool described = false;
+  std::vector<std::uint32_t> types;
+  std::string row_description;  // its body; empty: no rows
+};
+using PreparedTextRef = std::shared_ptr<PreparedText>;
+
+// The client's handle of a named statement, with what the router knows of it.
+struct ClientStatement : executor::ClientStatement {
+  PreparedTextRef prepared;
+  bool by_router = false;  // no shard has been told of it
+};
+using ClientStatementRef = std::shared_ptr<ClientStatement>;
+
+// One plan on its way.
+struct Run {
+  planner::Plan plan;
+  std::string text;                  // for tasks without one of their own
+  std::vector<std::uint32_t> types;  // of the parameters
+  wire::BindValues bind;
+  bool describe = false;  // a RowDescription comes first
+  bool suspendable = false;
+  std::uint32_t effects = 0;
+};
+
+// What the client has bound and the router will run.
+struct Portal {
+  PreparedTextRef statement;
+  KnownRef known;
+  planner::Plan plan;
+  std::string bind_tail;  // what `bind` points into
+  wire::BindValues bind;
+  std::unique_ptr<executor::Fan> fan;  // has begun
+  bool complete = false;
+  Run run;
+};
+
+}  // namespace kintsugi::frontend

@@ -1,0 +1,256 @@
+// The client's transaction when it may span shards: BEGIN reaches a shard when the shard is first needed, and
+// the end reaches all of them.
+#include <algorithm>
+
+#include "executor/two_phase.h"
+#include "frontend/session.h"
+#include "frontend/statement_effects.h"
+#include "parser/scanner.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+using parser::Transaction;
+
+constexpr auto kControlTimeout = 30s;
+
+bool begins_with_word(std::string_view text, std::string_view word) {
+  parser::Scanner scanner(text);
+  const parser::Token token = scanner.next();
+  return parser::is_keyword(text, token, word);
+}
+
+wire::ErrorReport warning(std::string_view sqlstate, std::string message) {
+  return {.severity = "WARNING", .sqlstate = std::string(sqlstate), .message = std::move(message)};
+}
+
+}  // namespace
+
+// What a failed transaction still listens to.
+bool Session::ends_failure(std::string_view text) {
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"rollback", "commit", "end", "abort"},
+                             [text](std::string_view word) { return begins_with_word(text, word); });
+}
+
+std::size_t Session::begun_places() const {
+  return static_cast<std::size_t>(
+             std::ranges::count_if(away_, [](const Place& place) { return place.begun; })) +
+         (lease_ && begun_ ? 1 : 0);
+}
+
+// One shard has all of the transaction and hears the client's own words.
+bool Session::transaction_passes(const parser::Statement& statement) {
+  const Transaction& transaction = *statement.get<Transaction>();
+  if (transaction.kind == Transaction::Kind::kCommitPrepared ||
+      transaction.kind == Transaction::Kind::kRollbackPrepared) {
+    return !txn_.open;
+  }
+  if (!lease_ || !begun_ || begun_places() != 1 || txn_.failed || !txn_.open) return false;
+  switch (transaction.kind) {
+    case Transaction::Kind::kSavepoint:
+    case Transaction::Kind::kRelease:
+    case Transaction::Kind::kRollbackTo:
+      note_savepoint(transaction);
+      txn_.prelude.emplace_back(statement.text());
+      return true;
+    case Transaction::Kind::kBegin:
+    case Transaction::Kind::kCommit:
+    case Transaction::Kind::kRollback: return true;
+    case Transaction::Kind::kPrepare: return here_ == home();  // where COMMIT PREPARED will look for it
+    default: return false;
+  }
+}
+
+void Session::note_savepoint(const Transaction& transaction) {
+  auto& names = txn_.savepoints;
+  const std::string_view name = transaction.savepoint.text;
+  if (transaction.kind == Transaction::Kind::kSavepoint) {
+    names.emplace_back(name);
+    return;
+  }
+  names_known_ = false;  // a SET may have been undone
+  for (std::size_t i = names.size(); i-- > 0;) {
+    if (names[i] != name) continue;
+    names.resize(transaction.kind == Transaction::Kind::kRelease ? i : i + 1);
+    return;
+  }
+}
+
+// A setting made inside the transaction has to be made on the shards that join later, too.
+void Session::note_prelude(const KnownStatement& known, std::string_view text) {
+  if (known.tree->get<parser::Show>() != nullptr) return;
+  names_known_ = false;
+  if (!txn_.open) return;
+  txn_.prelude.emplace_back(text);
+  txn_.sets = true;
+}
+
+// The statement itself, on every shard that takes part.
+io::Task<Status> Session::run_on_begun(std::string text) {
+  for (Place& place : away_) {
+    if (!place.begun) continue;
+    auto running =
+        executor::run_control_query(place.lease.get(), text, &waiter_, Deadline::in(kControlTimeout));
+    auto done = co_await std::move(running);
+    if (!done) co_return fail(std::move(done).error());
+  }
+  co_return Status{};
+}
+
+io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
+  const Transaction& transaction = *known->tree->get<Transaction>();
+  const std::string text(known->tree->text());
+  const bool open = txn_.open && !txn_.implicit;
+  switch (transaction.kind) {
+    case Transaction::Kind::kBegin: {
+      const std::string tag = transaction.start ? "START TRANSACTION" : "BEGIN";
+      if (open) {
+        wire::append_notice(to_client_.compose(),
+                            warning("25001", "there is already a transaction in progress"));
+      } else if (txn_.open) {
+        txn_.implicit = false;
+      } else {
+        txn_ = {.open = true, .begin = text};
+      }
+      co_return StatementEnd::complete(tag);
+    }
+    case Transaction::Kind::kCommit:
+    case Transaction::Kind::kRollback: {
+      const bool commit = transaction.kind == Transaction::Kind::kCommit;
+      if (!txn_.open || (txn_.implicit && begun_places() == 0)) {
+        if (transaction.chain) {
+          co_return StatementEnd::refused({.sqlstate = "25P01",
+                                           .message = std::string(commit ? "COMMIT" : "ROLLBACK") +
+                                                      " AND CHAIN can only be used in transaction blocks"},
+                                          "CheckTransactionBlock");
+        }
+        wire::append_notice(to_client_.compose(), warning("25P01", "there is no transaction in progress"));
+        co_return StatementEnd::complete(commit ? "COMMIT" : "ROLLBACK");
+      }
+      const std::string begin = txn_.begin;
+      const bool fails = status_everywhere() == wire::TransactionStatus::kFailed;
+      StatementEnd ended;
+      if (commit && !fails) {
+        auto committing = commit_everywhere();
+        ended = co_await std::move(committing);
+      } else {
+        auto rolling_back = roll_back_everywhere();
+        co_await std::move(rolling_back);
+      }
+      if (ended.failed) co_return ended;
+      if (transaction.chain) txn_ = {.open = true, .begin = begin};
+      co_return StatementEnd::complete(commit && !fails ? "COMMIT" : "ROLLBACK");
+    }
+    case Transaction::Kind::kSavepoint:
+    case Transaction::Kind::kRelease:
+    case Transaction::Kind::kRollbackTo: {
+      const bool is_new = transaction.kind == Transaction::Kind::kSavepoint;
+      const char* words = is_new                                            ? "SAVEPOINT"
+                          : transaction.kind == Transaction::Kind::kRelease ? "RELEASE SAVEPOINT"
+                                                                            : "ROLLBACK TO SAVEPOINT";
+      if (!open) {
+        co_return StatementEnd::refused(
+            {.sqlstate = "25P01", .message = std::string(words) + " can only be used in transaction blocks"},
+            "CheckTransactionBlock");
+      }
+      if (txn_.lost || (txn_.failed && transaction.kind != Transaction::Kind::kRollbackTo)) {
+        co_return StatementEnd::refused(aborted());
+      }
+      if (!is_new && !std::ranges::count(txn_.savepoints, transaction.savepoint.text)) {
+        co_return StatementEnd::refused(
+            {.sqlstate = "3B001",
+             .message = "savepoint \"" + std::string(transaction.savepoint.text) + "\" does not exist"});
+      }
+      auto running = run_on_begun(text);
+      Status done = co_await std::move(running);
+      if (!done) co_return StatementEnd::refused(std::move(done).error());
+      note_savepoint(transaction);
+      txn_.prelude.push_back(text);
+      if (transaction.kind == Transaction::Kind::kRollbackTo) txn_.failed = false;
+      co_return StatementEnd::complete(is_new                                            ? "SAVEPOINT"
+                                       : transaction.kind == Transaction::Kind::kRelease ? "RELEASE"
+                                                                                         : "ROLLBACK");
+    }
+    default:
+      co_return StatementEnd::refused(
+          {.sqlstate = std::string(sqlstate::kNotSupported),
+           .message =
+               "PREPARE TRANSACTION is not supported for a transaction on other shards than the home shard",
+           .hint =
+               "The router commits in two phases by itself. An outside transaction manager has to speak to the "
+               "shards directly."});
+  }
+}
+
+Error Session::aborted() {
+  return {.sqlstate = "25P02",
+          .message = "current transaction is aborted, commands ignored until end of transaction block"};
+}
+
+wire::TransactionStatus Session::status_everywhere() const {
+  for (const Place& place : away_) {
+    if (place.begun &&
+        (place.lease->broken || place.lease->status != wire::TransactionStatus::kInTransaction)) {
+      return wire::TransactionStatus::kFailed;
+    }
+  }
+  return status();
+}
+
+// Nothing is in use: all parts of the transaction are away.
+io::Task<> Session::roll_back_everywhere() {
+  std::vector<executor::Backend*> backends;
+  for (Place& place : away_) {
+    if (place.begun && !place.lease->broken) backends.push_back(place.lease.get());
+  }
+  if (!backends.empty()) {
+    auto rolling_back =
+        executor::roll_back_on_all(std::move(backends), &waiter_, Deadline::in(kControlTimeout));
+    co_await std::move(rolling_back);
+  }
+  map_changes_.clear();
+  release_places();
+}
+
+// One writer commits as itself; several commit in two phases. Then what its definitions mean for the map.
+io::Task<StatementEnd> Session::commit_everywhere() {
+  std::vector<executor::TransactionBranch> branches;
+  bool lost = txn_.lost;
+  for (Place& place : away_) {
+    if (!place.begun) continue;
+    lost |= place.lease->broken;
+    branches.push_back({.backend = place.lease.get(),
+                        .shard = place.shard,
+                        .wrote = place.wrote,
+                        .must_decide = (place.pins & executor::kPinTemporary) != 0});
+  }
+  StatementEnd end;
+  if (lost) {
+    auto rolling_back = roll_back_everywhere();
+    co_await std::move(rolling_back);
+    co_return StatementEnd::refused(
+        {.sqlstate = std::string(sqlstate::kShardUnreachable),
+         .message = "the connection to a shard was lost, and the transaction with it",
+         .hint = "Nothing of it is committed. Repeat the transaction."});
+  }
+  if (!branches.empty()) {
+    auto committing = executor::commit_on_all(std::move(branches), worker_.map()->store_id(), &waiter_,
+                                              Deadline::in(kControlTimeout));
+    executor::CommitOutcome outcome = co_await std::move(committing);
+    to_client_.compose() += outcome.asides;
+    end.failed = outcome.kind != executor::CommitOutcome::kCommitted;
+    end.error = std::move(outcome.error);
+    if (!outcome.unsettled.empty() && worker_.shared().settle) worker_.shared().settle();
+  }
+  release_places();
+  if (end.failed) {
+    map_changes_.clear();
+    co_return end;
+  }
+  auto settling = settle_definitions();
+  if (Status settled = co_await std::move(settling); !settled) co_return StatementEnd::refused(settled.error());
+  co_return end;
+}
+
+}  // namespace kintsugi::frontend

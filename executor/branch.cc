@@ -14,6 +14,7 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 void Branch::start(const BranchStatement& statement) {
   rows_a_chunk_ = statement.rows_a_chunk;
   portal_ = statement.portal;
+  if (statement.copy_out) row_type_ = server::kCopyData;
   in_.append(std::exchange(backend_->carry, {}));
   backend_->unnamed_owner = Backend::kUnknownOwner;
   std::string& out = backend_->out.compose();
@@ -106,7 +107,7 @@ void Branch::digest() {
       return;
     }
     const wire::Frame frame{(*head)->type, bytes.substr(wire::kHeaderBytes, (*head)->body_size)};
-    if (frame.type == server::kDataRow && befores_ == 0 && !discarding_) {
+    if (frame.type == row_type_ && befores_ == 0 && !discarding_) {
       if (!aside_on_) {
         row_ready_ = true;
         return;
@@ -127,6 +128,14 @@ bool Branch::on_frame(const wire::Frame& frame) {
     case server::kBindComplete:
     case server::kCloseComplete:
     case server::kDataRow: return true;
+    case server::kCopyOut:
+      if (row_type_ != server::kCopyData) break;
+      copy_response_ = frame.body;
+      return true;
+    case server::kCopyData:
+    case server::kCopyDone:
+      if (row_type_ != server::kCopyData) break;
+      return true;
     case server::kRowDescription:
       description_ = frame.body;
       described_ = true;
@@ -225,7 +234,7 @@ std::string_view Branch::run_of_rows(std::uint64_t& rows_wanted, char type) {
   const std::string_view bytes = rows().unread();
   std::size_t at = 0;
   for (; rows_wanted < most && bytes.size() - at >= wire::kHeaderBytes; ++rows_wanted) {
-    if (bytes[at] != server::kDataRow) break;
+    if (bytes[at] != row_type_) break;
     const std::size_t size = std::size_t{1} + wire::load_u32(bytes.data() + at + 1);
     // Digesting finds out what is wrong with it when its turn has come.
     if (size < wire::kHeaderBytes || bytes.size() - at < size) break;

@@ -21,7 +21,8 @@ struct BranchStatement {
   std::string_view type_oids;      // raw, 4 bytes each
   std::string_view bind_tail;      // of the Bind message, behind the names
   std::uint32_t rows_a_chunk = 0;  // 0: all at once
-  std::string portal;              // has to have a name when there are chunks
+  std::string portal{};            // has to have a name when there are chunks
+  bool copy_out = false;           // its rows are CopyData
 };
 
 class Branch {
@@ -64,6 +65,8 @@ class Branch {
   // No more rows will come: it has completed or failed.
   [[nodiscard]] bool ended() const { return complete_ || failed(); }
   [[nodiscard]] bool complete() const { return complete_; }
+  // The body of its CopyOutResponse.
+  [[nodiscard]] const std::string& copy_response() const { return copy_response_; }
   [[nodiscard]] const std::string& tag() const { return tag_; }
   [[nodiscard]] bool empty_query() const { return empty_query_; }
   // An answer to the last Execute is still to come.
@@ -98,6 +101,7 @@ class Branch {
   ReadBuffer in_, aside_;   // rows come out of aside_ first
   std::size_t needed_ = 0;  // the whole size of the message that has begun
   std::uint64_t bytes_read_ = 0;
+  char row_type_ = wire::server::kDataRow;
   bool row_ready_ = false;  // a whole row stands at the front of in_
   std::uint32_t rows_a_chunk_ = 0;
   std::string portal_;
@@ -107,7 +111,7 @@ class Branch {
   bool empty_query_ = false;
   int syncs_ = 0;  // not yet answered
   bool ready_ = false, portal_closed_ = false;
-  std::string description_, tag_, error_, error_sqlstate_, asides_;
+  std::string description_, copy_response_, tag_, error_, error_sqlstate_, asides_;
 };
 
 }  // namespace kintsugi::executor

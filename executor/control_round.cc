@@ -39,4 +39,28 @@ io::Task<std::vector<ControlAnswer>> run_on_all(std::vector<ControlOrder> orders
   co_return answers;
 }
 
+io::Task<bool> flush_out(Backend* backend, io::Waiter* waiter, Deadline deadline) {
+  for (;;) {
+    const io::IoResult result = backend->out.flush(backend->stream);
+    if (result.kind == io::IoResult::kOk) co_return true;
+    if (result.kind != io::IoResult::kWouldBlock) break;
+    backend->stream.want(false, true);
+    const bool in_time = co_await waiter->wait(deadline);
+    if (!in_time) break;
+  }
+  backend->out.clear();
+  backend->broken = true;
+  co_return false;
+}
+
+bool holds_an_error(std::string_view bytes) {
+  for (;;) {
+    const auto next = wire::peek_frame(bytes, UINT32_MAX);
+    if (!next) return true;
+    if (!next->has_value()) return false;
+    if ((*next)->type == wire::server::kError) return true;
+    bytes.remove_prefix((*next)->size());
+  }
+}
+
 }  // namespace kintsugi::executor

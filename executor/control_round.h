@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/deadline.h"
@@ -26,5 +27,11 @@ struct ControlAnswer {
 // answer an order, in their order. A backend that is lost is marked broken; the others are as usable as before.
 io::Task<std::vector<ControlAnswer>> run_on_all(std::vector<ControlOrder> orders, io::Waiter* waiter,
                                                 Deadline deadline);
+
+// Everything that is kept for the backend goes out. False when it is lost: then it is marked broken.
+io::Task<bool> flush_out(Backend* backend, io::Waiter* waiter, Deadline deadline);
+
+// Whether an ErrorResponse (or no message at all) stands among the whole messages of `bytes`.
+[[nodiscard]] bool holds_an_error(std::string_view bytes);
 
 }  // namespace kintsugi::executor

@@ -4,6 +4,7 @@
 #include "base/sql_quote.h"
 #include "executor/abandon.h"
 #include "executor/branch.h"
+#include "executor/control_round.h"
 #include "executor/copy_format.h"
 #include "executor/fan.h"
 #include "executor/row_merge.h"
@@ -75,16 +76,6 @@ void Stream::fail_with(const Error& error) {
   if (std::exchange(failed_, true) || !result_->error.empty()) return;
   result_->sqlstate = error.sqlstate;
   wire::append_error(result_->error, "ERROR", error);
-}
-
-bool carries_an_error(std::string_view carry) {
-  for (;;) {
-    const auto next = wire::peek_frame(carry, UINT32_MAX);
-    if (!next) return true;
-    if (!next->has_value()) return false;
-    if ((*next)->type == wire::server::kError) return true;
-    carry.remove_prefix((*next)->size());
-  }
 }
 
 std::string bind_tail_of(const GatherRequest& request, bool binary) {
@@ -210,7 +201,7 @@ io::Task<bool> Stream::run() {
     if (finisher.stream.readable() && !finisher_spoke) {
       const io::IoResult got = finisher.read_more_to_carry(4096);
       finisher_spoke = got.kind == io::IoResult::kClosed || got.kind == io::IoResult::kError ||
-                       carries_an_error(finisher.carry);
+                       holds_an_error(finisher.carry);
     }
     if (finisher_spoke) break;
     if (request_.still_wanted) {
@@ -237,20 +228,6 @@ io::Task<bool> Stream::run() {
     wire::append_copy_fail(finisher.out.compose(), "the rows could not be gathered");
   }
   co_return whole;
-}
-
-// Everything that is kept goes out; false when the connection is lost.
-io::Task<bool> flush_all(Backend* backend, io::Waiter* waiter, Deadline deadline) {
-  for (;;) {
-    const io::IoResult result = backend->out.flush(backend->stream);
-    if (result.kind == io::IoResult::kOk) co_return true;
-    if (result.kind != io::IoResult::kWouldBlock) break;
-    backend->stream.want(false, true);
-    if (!co_await waiter->wait(deadline)) break;
-  }
-  backend->out.clear();
-  backend->broken = true;
-  co_return false;
 }
 
 }  // namespace
@@ -296,7 +273,7 @@ io::Task<GatherResult> Gathering::fill() {
     if (stream.rows() >= kManyRows) analyse += "ANALYZE " + table_of(each.relation) + "; ";
   }
   const Deadline deadline = good ? request_.deadline : Deadline::in(std::chrono::seconds(10));
-  auto flushing = flush_all(&finisher, request_.waiter, deadline);
+  auto flushing = flush_out(&finisher, request_.waiter, deadline);
   (void)co_await std::move(flushing);
   std::string frame;
   auto answering = read_control_answer(&finisher, request_.waiter, deadline, {.error_frame = &frame});

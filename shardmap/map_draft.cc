@@ -252,7 +252,7 @@ Status MapDraft::create_range(const edit::CreateShardlet& op, Mapping& mapping, 
   if (const auto after = mapping.index_.slow_after(low); after && after->low() < high)
     return in_the_way(*after);
   mapping.index_.insert({low, high, op.name, shard, op.state}, chunks());
-  mapping.count_shard(shard, 1);
+  mapping.count_entries(shard, op.state, 1);
   return {};
 }
 
@@ -272,18 +272,18 @@ Status MapDraft::create_list(const edit::CreateShardlet& op, Mapping& mapping, S
   }
   for (const std::string& value : values)
     mapping.index_.insert({value, {}, op.name, shard, op.state}, chunks());
-  mapping.count_shard(shard, static_cast<std::ptrdiff_t>(values.size()));
+  mapping.count_entries(shard, op.state, static_cast<std::ptrdiff_t>(values.size()));
   return {};
 }
 
 void MapDraft::erase_entries(const Shardlet& shardlet, Mapping& mapping) {
   if (mapping.kind() != MapKind::kList) {
     mapping.index_.erase(shardlet.low, chunks());
-    mapping.count_shard(shardlet.shard, -1);
+    mapping.count_entries(shardlet.shard, shardlet.state, -1);
     return;
   }
   for (const std::string& value : shardlet.values) mapping.index_.erase(value, chunks());
-  mapping.count_shard(shardlet.shard, -static_cast<std::ptrdiff_t>(shardlet.values.size()));
+  mapping.count_entries(shardlet.shard, shardlet.state, -static_cast<std::ptrdiff_t>(shardlet.values.size()));
 }
 
 Status MapDraft::apply(const edit::DropShardlet& op) {
@@ -319,10 +319,8 @@ Status MapDraft::apply(const edit::AlterShardlet& op) {
       mapping->index_.replace(entry, chunks());
     }
   }
-  if (shard != shardlet.shard) {
-    mapping->count_shard(shardlet.shard, -entries);
-    mapping->count_shard(shard, entries);
-  }
+  mapping->count_entries(shardlet.shard, shardlet.state, -entries);
+  mapping->count_entries(shard, entry.state, entries);
   return {};
 }
 

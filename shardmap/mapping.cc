@@ -63,7 +63,8 @@ std::optional<ShardletView> Mapping::find_in_bounds(std::string_view bound) cons
   return std::nullopt;
 }
 
-void Mapping::count_shard(ShardId shard, std::ptrdiff_t entries) {
+void Mapping::count_entries(ShardId shard, ShardletState state, std::ptrdiff_t entries) {
+  if (state != ShardletState::kOnline) not_online_ += static_cast<std::size_t>(entries);
   auto at = std::lower_bound(shards_.begin(), shards_.end(), shard,
                              [](const auto& counted, ShardId wanted) { return counted.first < wanted; });
   if (at == shards_.end() || at->first != shard) at = shards_.insert(at, {shard, 0});

@@ -59,6 +59,8 @@ class Mapping {
   // Each shard that has a shardlet of this map, with the number of its entries; by id.
   [[nodiscard]] const std::vector<std::pair<ShardId, std::size_t>>& shards() const { return shards_; }
   [[nodiscard]] const std::vector<HiddenRange>& hidden() const { return hidden_; }
+  // How many entries are in another state than online: none means that nobody has to look at each.
+  [[nodiscard]] std::size_t not_online_count() const { return not_online_; }
   [[nodiscard]] std::size_t bytes() const { return index_.bytes(); }
 
  private:
@@ -68,13 +70,14 @@ class Mapping {
 
   static const KeyTypes kHashBound;
 
-  void count_shard(ShardId shard, std::ptrdiff_t entries);
+  void count_entries(ShardId shard, ShardletState state, std::ptrdiff_t entries);
 
   std::string name_;
   MapKind kind_ = MapKind::kRange;
   KeyTypes key_types_;
   EntryIndex index_;
   std::size_t shardlets_ = 0;
+  std::size_t not_online_ = 0;
   std::vector<std::pair<ShardId, std::size_t>> shards_;
   std::vector<HiddenRange> hidden_;
 };

@@ -65,7 +65,7 @@ Status ShardMapLoader::add_entry(const Entry& entry) {
                 "the stored map " + mapping.name_ + " is damaged at shardlet " + std::string(entry.name));
   }
   mapping.index_.append(entry, *state.chunks, state.name_pairs);
-  mapping.count_shard(entry.shard, 1);
+  mapping.count_entries(entry.shard, entry.state, 1);
   if (list) state.list_names.emplace(entry.name);
   state.last_low.assign(entry.low);
   state.last_high.assign(entry.high);

@@ -52,6 +52,7 @@ class Player {
     const Mapping& mapping = *map_->mapping("m");
     auto at = model_.begin();
     std::map<std::string, std::size_t> on_shard;
+    std::size_t not_online = 0;
     for (const ShardletView view : mapping.entries()) {
       ASSERT_NE(at, model_.end());
       EXPECT_EQ(view.low(), at->first);
@@ -65,12 +66,14 @@ class Player {
         EXPECT_EQ(shardlet->low, at->first);
       }
       ++on_shard[at->second.shard];
+      not_online += at->second.state != ShardletState::kOnline ? 1 : 0;
       ++at;
     }
     EXPECT_EQ(at, model_.end());
     std::map<std::string, std::size_t> counted;
     for (const auto& [shard, entries] : mapping.shards()) counted[map_->shard(shard)->name] = entries;
     EXPECT_EQ(counted, on_shard);
+    EXPECT_EQ(mapping.not_online_count(), not_online);
     EXPECT_EQ(mapping.shardlet_count(), names().size());
     EXPECT_EQ(map_->shardlets_of(mapping).size(), names().size());
   }

@@ -1,0 +1,287 @@
+// Expressions: which columns they need, which functions they call, whether a subquery in them can be evaluated
+// beside the row it belongs to.
+#include <algorithm>
+
+#include "parser/literals.h"
+#include "planner/analyzer.h"
+
+namespace kintsugi::planner {
+
+using parser::as;
+using parser::ExprKind;
+using Kind = Distribution::Kind;
+
+namespace {
+
+// VOLATILE functions of PostgreSQL that mean the same wherever a row is: another value each time is all they
+// promise.
+constexpr std::string_view kRowVolatile[] = {"random",        "gen_random_uuid",    "clock_timestamp",
+                                             "timeofday",     "uuid_generate_v1",   "uuid_generate_v4",
+                                             "random_normal", "gen_random_bytes",   "gen_salt",
+                                             "uuid_generate_v1mc"};
+constexpr std::string_view kSessionTime[] = {"now",          "transaction_timestamp", "statement_timestamp",
+                                             "current_date", "current_time",          "current_timestamp",
+                                             "localtime",    "localtimestamp",        "age"};
+// STABLE functions whose answer is the session's or the server's own.
+constexpr std::string_view kPlaceStable[] = {
+    "txid_current",           "txid_current_snapshot", "pg_current_xact_id", "pg_current_snapshot",
+    "pg_current_xact_id_if_assigned", "txid_current_if_assigned", "inet_server_addr", "inet_server_port",
+    "pg_postmaster_start_time", "pg_conf_load_time", "pg_is_in_recovery", "pg_backend_pid"};
+
+template <std::size_t N>
+bool among(const std::string_view (&names)[N], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+}  // namespace
+
+void Analyzer::conjuncts(const parser::Expr* expr, std::vector<const parser::Expr*>& out) {
+  if (const auto* both = as<parser::BoolExpr>(expr); both != nullptr && !both->is_or) {
+    for (const parser::Expr* arg : both->args) conjuncts(arg, out);
+    return;
+  }
+  if (expr != nullptr) out.push_back(expr);
+}
+
+void Analyzer::need(const ScopeColumn& column) {
+  if (column.use < 0 || column.column < 0) return;
+  RelationUse& use = uses[static_cast<std::size_t>(column.use)];
+  if (static_cast<std::size_t>(column.column) < use.needed.size())
+    use.needed[static_cast<std::size_t>(column.column)] = true;
+}
+
+void Analyzer::need_all(const ScopeItem& item) {
+  for (const ScopeColumn& column : item.columns) need(column);
+}
+
+void Analyzer::walk_column(const parser::ColumnRef& ref, Block& block) {
+  if (ref.star) {
+    for (const Scope* at = block.scope; at != nullptr; at = at->parent)
+      if (const ScopeItem* item = find_item(*at, ref.qualifier())) return need_all(*item);
+    return;
+  }
+  const FoundColumn found = find_column(*block.scope, ref);
+  if (found.column != nullptr) return need(*found.column);
+  if (ref.parts.size() == 1) {
+    // An alias alone is its whole row.
+    for (const Scope* at = block.scope; at != nullptr; at = at->parent)
+      if (const ScopeItem* item = find_item(*at, ref.column())) {
+        whole_row = true;
+        return need_all(*item);
+      }
+  }
+  // Not found or ambiguous: whatever bears that name may be meant.
+  for (RelationUse& use : uses)
+    for (std::size_t i = 0; use.relation != nullptr && i < use.relation->columns.size(); ++i)
+      if (use.relation->columns[i].name == ref.column()) use.needed[i] = true;
+}
+
+const Function* Analyzer::function_of(const parser::FuncCall& call) const {
+  if (call.special) return catalog_.function("pg_catalog", call.name.name());
+  if (!call.name.schema().empty()) return catalog_.function(call.name.schema(), call.name.name());
+  return catalog_.find_function(names_.search_path, call.name.name());
+}
+
+bool Analyzer::is_aggregate(const parser::FuncCall& call) const {
+  if (call.special || call.over != nullptr) return false;
+  if (call.star || call.distinct || call.filter != nullptr || !call.order_by.empty() || !call.within_group.empty())
+    return true;
+  const Function* function = function_of(call);
+  return function != nullptr && function->kinds.find('a') != std::string::npos;
+}
+
+void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
+  const bool window = call.over != nullptr;
+  if (window) block.window_calls.push_back(&call);
+  if (!window && is_aggregate(call)) {
+    // An aggregate over nothing but outer columns belongs to the query outside.
+    bool outer_only = false;
+    bool own = call.star || call.args.empty();
+    for (const parser::Argument& arg : call.args)
+      if (const auto* ref = as<parser::ColumnRef>(arg.value)) {
+        const FoundColumn found = find_column(*block.scope, *ref);
+        (found.column != nullptr && found.depth > 0 ? outer_only : own) = true;
+      } else {
+        own = true;
+      }
+    block.aggregates = true;
+    if (outer_only && !own)
+      for (Block* each = &block; each != nullptr; each = each->outer)
+        each->problem = "an aggregate in a subquery over the columns of the query outside";
+  }
+  const std::string_view name = call.name.name();
+  if (call.special && among(kSessionTime, name)) session_time = true;
+  if (!call.special) {
+    const Function* function = function_of(call);
+    if (function == nullptr) {
+      unknown_names = true;
+      if (one_place.empty()) one_place = name;
+    } else {
+      const bool built_in = function->schema == "pg_catalog";
+      if (among(kSessionTime, name)) session_time = true;
+      if (function->volatility == 'v') {
+        if (among(kRowVolatile, name))
+          block.row_volatile = true;
+        else if (one_place.empty())
+          one_place = name;
+      } else if (built_in && among(kPlaceStable, name) && one_place.empty()) {
+        one_place = name;
+      }
+      if (!built_in && function->reads_tables && reads_tables.empty()) reads_tables = name;
+    }
+    // A function that finds its table by a name in its arguments.
+    static constexpr std::string_view kByName[] = {"query_to_xml",  "table_to_xml",       "cursor_to_xml",
+                                                   "schema_to_xml", "database_to_xml",    "ts_stat",
+                                                   "table_to_xml_and_xmlschema", "pg_relation_size",
+                                                   "pg_total_relation_size", "pg_table_size", "pg_indexes_size",
+                                                   "pg_database_size"};
+    if (among(kByName, name) && one_place.empty()) one_place = name;
+  }
+  for (const parser::Argument& arg : call.args) walk(arg.value, block);
+  for (const parser::SortItem& item : call.order_by) walk(item.expr, block);
+  for (const parser::SortItem& item : call.within_group) walk(item.expr, block);
+  walk(call.filter, block);
+  if (window && call.over->spec != nullptr) {
+    for (const parser::Expr* expr : call.over->spec->partition_by) walk(expr, block);
+    for (const parser::SortItem& item : call.over->spec->order_by) walk(item.expr, block);
+    walk(call.over->spec->start.offset, block);
+    walk(call.over->spec->end.offset, block);
+  }
+}
+
+// Whether rows of a subquery lie where the row lies that it is evaluated for.
+bool Analyzer::linked(const Distribution& inner, const Block& block) const {
+  for (const Block* each = &block; each != nullptr; each = each->outer) {
+    if (!each->from_done || each->from.kind != Kind::kSharded) continue;
+    Distribution links;
+    links.keys = inner.links;
+    if (keys_match(each->from, links, each->equalities)) return true;
+  }
+  return false;
+}
+
+void Analyzer::walk_subquery(const parser::Subquery& subquery, Block& block) {
+  walk(subquery.test, block);
+  const Shape shape = query(*subquery.query, block.scope, &block);
+  const Distribution& inner = shape.distribution;
+  if (inner.kind == Kind::kEverywhere || linked(inner, block)) return;
+  const bool equality = subquery.form == parser::Subquery::Form::kIn ||
+                        (subquery.form == parser::Subquery::Form::kAny && subquery.op == "=");
+  if (equality && inner.kind == Kind::kSharded && block.from_done) {
+    // key IN (SELECT key ...): only rows of the same key can be equal.
+    std::vector<const parser::Expr*> tests{subquery.test};
+    if (const auto* row = as<parser::Row>(subquery.test)) tests.assign(row->elements.begin(), row->elements.end());
+    std::vector<KeyTerms> seen;
+    for (const KeyTerms& key : inner.keys) {
+      KeyTerms outer;
+      for (const TermId term : key)
+        for (std::size_t i = 0; i < tests.size() && i < shape.columns.size(); ++i)
+          if (equalities_.same(shape.columns[i].term, term)) {
+            outer.push_back(term_of(tests[i], *block.scope));
+            break;
+          }
+      if (outer.size() == key.size()) seen.push_back(std::move(outer));
+    }
+    Distribution links;
+    links.links = std::move(seen);
+    // A positive IN among AND's arms also says what the outer keys are.
+    if (linked(links, block)) return;
+  }
+  if (block.problem.empty()) {
+    if (inner.kind == Kind::kSpread)
+      block.problem = "in a subquery, " + inner.why;
+    else if (inner.kind == Kind::kHome && block.from_done && block.from.kind != Kind::kSharded) {
+      // Home with home, or with what is everywhere.
+      block.from.kind = block.from.kind == Kind::kEverywhere ? Kind::kHome : block.from.kind;
+    } else if (inner.kind == Kind::kHome) {
+      block.problem = "a subquery reads a table that is on the home shard alone";
+    } else {
+      block.problem = "a subquery reads a sharded table, not by the key of the row outside";
+    }
+  }
+}
+
+void Analyzer::walk(const parser::Expr* expr, Block& block) {
+  if (expr == nullptr) return;
+  switch (expr->kind) {
+    case ExprKind::kLiteral:
+    case ExprKind::kParameter:
+    case ExprKind::kDefault: return;
+    case ExprKind::kColumnRef: return walk_column(*as<parser::ColumnRef>(expr), block);
+    case ExprKind::kIndirection: {
+      const auto& node = *as<parser::Indirection>(expr);
+      walk(node.base, block);
+      for (const auto& step : node.steps) {
+        walk(step.low, block);
+        walk(step.high, block);
+      }
+      return;
+    }
+    case ExprKind::kOperator: {
+      const auto& node = *as<parser::Operator>(expr);
+      walk(node.left, block);
+      return walk(node.right, block);
+    }
+    case ExprKind::kBool:
+      for (const parser::Expr* arg : as<parser::BoolExpr>(expr)->args) walk(arg, block);
+      return;
+    case ExprKind::kNot: return walk(as<parser::Not>(expr)->arg, block);
+    case ExprKind::kIsTest: return walk(as<parser::IsTest>(expr)->arg, block);
+    case ExprKind::kDistinctFrom: {
+      const auto& node = *as<parser::DistinctFrom>(expr);
+      walk(node.left, block);
+      return walk(node.right, block);
+    }
+    case ExprKind::kLike: {
+      const auto& node = *as<parser::Like>(expr);
+      walk(node.arg, block);
+      walk(node.pattern, block);
+      return walk(node.escape, block);
+    }
+    case ExprKind::kBetween: {
+      const auto& node = *as<parser::Between>(expr);
+      walk(node.arg, block);
+      walk(node.low, block);
+      return walk(node.high, block);
+    }
+    case ExprKind::kInList: {
+      const auto& node = *as<parser::InList>(expr);
+      walk(node.arg, block);
+      for (const parser::Expr* each : node.list) walk(each, block);
+      return;
+    }
+    case ExprKind::kQuantified: {
+      const auto& node = *as<parser::Quantified>(expr);
+      walk(node.arg, block);
+      return walk(node.array, block);
+    }
+    case ExprKind::kSubquery: return walk_subquery(*as<parser::Subquery>(expr), block);
+    case ExprKind::kFuncCall: return walk_call(*as<parser::FuncCall>(expr), block);
+    case ExprKind::kCase: {
+      const auto& node = *as<parser::Case>(expr);
+      walk(node.arg, block);
+      for (const auto& arm : node.arms) {
+        walk(arm.when, block);
+        walk(arm.then, block);
+      }
+      return walk(node.otherwise, block);
+    }
+    case ExprKind::kArray:
+      for (const parser::Expr* each : as<parser::Array>(expr)->elements) walk(each, block);
+      return;
+    case ExprKind::kRow:
+      for (const parser::Expr* each : as<parser::Row>(expr)->elements) walk(each, block);
+      return;
+    case ExprKind::kCast: return walk(as<parser::Cast>(expr)->arg, block);
+    case ExprKind::kCollate: return walk(as<parser::Collate>(expr)->arg, block);
+    case ExprKind::kAtTimeZone: {
+      const auto& node = *as<parser::AtTimeZone>(expr);
+      walk(node.arg, block);
+      return walk(node.zone, block);
+    }
+  }
+}
+
+void Analyzer::expression(const parser::Expr* expr, Block& block) { walk(expr, block); }
+
+}  // namespace kintsugi::planner

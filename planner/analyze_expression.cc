@@ -15,18 +15,25 @@ namespace {
 
 // VOLATILE functions of PostgreSQL that mean the same wherever a row is: another value each time is all they
 // promise.
-constexpr std::string_view kRowVolatile[] = {"random",        "gen_random_uuid",    "clock_timestamp",
-                                             "timeofday",     "uuid_generate_v1",   "uuid_generate_v4",
-                                             "random_normal", "gen_random_bytes",   "gen_salt",
-                                             "uuid_generate_v1mc"};
+constexpr std::string_view kRowVolatile[] = {
+    "random",           "gen_random_uuid", "clock_timestamp",  "timeofday", "uuid_generate_v1",
+    "uuid_generate_v4", "random_normal",   "gen_random_bytes", "gen_salt",  "uuid_generate_v1mc"};
 constexpr std::string_view kSessionTime[] = {"now",          "transaction_timestamp", "statement_timestamp",
                                              "current_date", "current_time",          "current_timestamp",
                                              "localtime",    "localtimestamp",        "age"};
 // STABLE functions whose answer is the session's or the server's own.
-constexpr std::string_view kPlaceStable[] = {
-    "txid_current",           "txid_current_snapshot", "pg_current_xact_id", "pg_current_snapshot",
-    "pg_current_xact_id_if_assigned", "txid_current_if_assigned", "inet_server_addr", "inet_server_port",
-    "pg_postmaster_start_time", "pg_conf_load_time", "pg_is_in_recovery", "pg_backend_pid"};
+constexpr std::string_view kPlaceStable[] = {"txid_current",
+                                             "txid_current_snapshot",
+                                             "pg_current_xact_id",
+                                             "pg_current_snapshot",
+                                             "pg_current_xact_id_if_assigned",
+                                             "txid_current_if_assigned",
+                                             "inet_server_addr",
+                                             "inet_server_port",
+                                             "pg_postmaster_start_time",
+                                             "pg_conf_load_time",
+                                             "pg_is_in_recovery",
+                                             "pg_backend_pid"};
 
 template <std::size_t N>
 bool among(const std::string_view (&names)[N], std::string_view name) {
@@ -84,7 +91,8 @@ const Function* Analyzer::function_of(const parser::FuncCall& call) const {
 
 bool Analyzer::is_aggregate(const parser::FuncCall& call) const {
   if (call.special || call.over != nullptr) return false;
-  if (call.star || call.distinct || call.filter != nullptr || !call.order_by.empty() || !call.within_group.empty())
+  if (call.star || call.distinct || call.filter != nullptr || !call.order_by.empty() ||
+      !call.within_group.empty())
     return true;
   const Function* function = function_of(call);
   return function != nullptr && function->kinds.find('a') != std::string::npos;
@@ -130,10 +138,17 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
       if (!built_in && function->reads_tables && reads_tables.empty()) reads_tables = name;
     }
     // A function that finds its table by a name in its arguments.
-    static constexpr std::string_view kByName[] = {"query_to_xml",  "table_to_xml",       "cursor_to_xml",
-                                                   "schema_to_xml", "database_to_xml",    "ts_stat",
-                                                   "table_to_xml_and_xmlschema", "pg_relation_size",
-                                                   "pg_total_relation_size", "pg_table_size", "pg_indexes_size",
+    static constexpr std::string_view kByName[] = {"query_to_xml",
+                                                   "table_to_xml",
+                                                   "cursor_to_xml",
+                                                   "schema_to_xml",
+                                                   "database_to_xml",
+                                                   "ts_stat",
+                                                   "table_to_xml_and_xmlschema",
+                                                   "pg_relation_size",
+                                                   "pg_total_relation_size",
+                                                   "pg_table_size",
+                                                   "pg_indexes_size",
                                                    "pg_database_size"};
     if (among(kByName, name) && one_place.empty()) one_place = name;
   }
@@ -170,7 +185,8 @@ void Analyzer::walk_subquery(const parser::Subquery& subquery, Block& block) {
   if (equality && inner.kind == Kind::kSharded && block.from_done) {
     // key IN (SELECT key ...): only rows of the same key can be equal.
     std::vector<const parser::Expr*> tests{subquery.test};
-    if (const auto* row = as<parser::Row>(subquery.test)) tests.assign(row->elements.begin(), row->elements.end());
+    if (const auto* row = as<parser::Row>(subquery.test))
+      tests.assign(row->elements.begin(), row->elements.end());
     std::vector<KeyTerms> seen;
     for (const KeyTerms& key : inner.keys) {
       KeyTerms outer;
@@ -282,6 +298,8 @@ void Analyzer::walk(const parser::Expr* expr, Block& block) {
   }
 }
 
-void Analyzer::expression(const parser::Expr* expr, Block& block) { walk(expr, block); }
+void Analyzer::expression(const parser::Expr* expr, Block& block) {
+  walk(expr, block);
+}
 
 }  // namespace kintsugi::planner

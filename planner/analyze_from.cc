@@ -27,7 +27,8 @@ TermId Analyzer::new_term(int use, int column) {
 
 RelationUse Analyzer::resolve(const parser::QualifiedName& name) {
   RelationUse use;
-  use.display = std::string(name.schema().empty() ? "" : std::string(name.schema()) + ".") + std::string(name.name());
+  use.display =
+      std::string(name.schema().empty() ? "" : std::string(name.schema()) + ".") + std::string(name.name());
   const std::string_view wanted = name.name();
   if (name.schema().empty()) {
     if (std::find(names_.temporary_tables.begin(), names_.temporary_tables.end(), wanted) !=
@@ -69,7 +70,8 @@ RelationUse Analyzer::resolve(const parser::QualifiedName& name) {
       case shardmap::TableKind::kReplicated: use.kind = RelationUse::Kind::kReplicated; break;
       case shardmap::TableKind::kHome: use.kind = RelationUse::Kind::kHome; break;
     }
-    if (use.kind == RelationUse::Kind::kSharded && use.mapping == nullptr) use.kind = RelationUse::Kind::kUnknown;
+    if (use.kind == RelationUse::Kind::kSharded && use.mapping == nullptr)
+      use.kind = RelationUse::Kind::kUnknown;
   } else {
     use.kind = use.relation == nullptr ? RelationUse::Kind::kUnknown : RelationUse::Kind::kHome;
   }
@@ -91,6 +93,7 @@ Shape Analyzer::table(const parser::TableRef& ref, Block* outer, std::string_vie
   use.ref = &ref;
   use.unit = unit_;
   use.block = outer == nullptr ? nullptr : outer->select;
+  use.owner = outer;
   if (ref.sample != nullptr) samples = true;
   if (use.relation != nullptr) schema = use.relation->schema;
   const int index = static_cast<int>(uses.size());
@@ -98,7 +101,8 @@ Shape Analyzer::table(const parser::TableRef& ref, Block* outer, std::string_vie
   if (use.relation != nullptr) {
     for (std::size_t i = 0; i < use.relation->columns.size(); ++i) {
       const Column& column = use.relation->columns[i];
-      shape.columns.push_back({column.name, column.type, column.collation, kNoTerm, index, static_cast<int>(i)});
+      shape.columns.push_back(
+          {column.name, column.type, column.collation, kNoTerm, index, static_cast<int>(i)});
     }
   } else {
     shape.known = false;
@@ -109,11 +113,12 @@ Shape Analyzer::table(const parser::TableRef& ref, Block* outer, std::string_vie
       shape.distribution.mapping = use.mapping;
       KeyTerms key;
       use.first_term = static_cast<TermId>(terms_.size());
-      for (std::size_t i = 0; i < use.table->key.size(); ++i) key.push_back(new_term(index, static_cast<int>(i)));
+      for (std::size_t i = 0; i < use.table->key.size(); ++i)
+        key.push_back(new_term(index, static_cast<int>(i)));
       for (std::size_t i = 0; i < use.table->key.size(); ++i) {
-        const auto found = std::find_if(shape.columns.begin(), shape.columns.end(), [&](const ScopeColumn& column) {
-          return column.name == use.table->key[i];
-        });
+        const auto found =
+            std::find_if(shape.columns.begin(), shape.columns.end(),
+                         [&](const ScopeColumn& column) { return column.name == use.table->key[i]; });
         if (found != shape.columns.end())
           found->term = key[i];
         else if (!shape.known)
@@ -193,30 +198,32 @@ std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& bl
     block.row_volatile = false;
     for (const parser::Expr* call : function->functions) walk(call, block);
     if (block.row_volatile)
-      shape.distribution = Distribution::spread("a function in FROM gives another answer each time it is called");
+      shape.distribution =
+          Distribution::spread("a function in FROM gives another answer each time it is called");
     block.row_volatile |= was_volatile;
     if (!function->columns.empty()) {
       for (const parser::ColumnDefinitionItem& column : function->columns)
-        shape.columns.push_back({column.name.text,
-                                 column.type == nullptr ? 0 : type_named(*column.type),
+        shape.columns.push_back({column.name.text, column.type == nullptr ? 0 : type_named(*column.type),
                                  column.type == nullptr ? std::string_view{} : "default", kNoTerm, -1, -1});
     } else {
       kept_.push_back(name_of_function(*function));
       const std::string_view name = !alias.empty() ? alias : std::string_view(kept_.back());
-      const auto* call = function->functions.size() == 1 ? as<parser::FuncCall>(function->functions[0]) : nullptr;
+      const auto* call =
+          function->functions.size() == 1 ? as<parser::FuncCall>(function->functions[0]) : nullptr;
       static constexpr std::string_view kScalar[] = {"generate_series", "unnest", "regexp_split_to_table",
                                                      "string_to_table", "generate_subscripts"};
-      const bool scalar = call != nullptr && call->args.size() > 0 &&
-                          (call->name.name() != "unnest" || call->args.size() == 1) &&
-                          std::find(std::begin(kScalar), std::end(kScalar), call->name.name()) != std::end(kScalar);
-      if (scalar)
-        shape.columns.push_back({name, type_of(call, *block.scope).oid, {}, kNoTerm, -1, -1});
+      const bool scalar =
+          call != nullptr && call->args.size() > 0 &&
+          (call->name.name() != "unnest" || call->args.size() == 1) &&
+          std::find(std::begin(kScalar), std::end(kScalar), call->name.name()) != std::end(kScalar);
+      if (scalar) shape.columns.push_back({name, type_of(call, *block.scope).oid, {}, kNoTerm, -1, -1});
       shape.known = scalar;
       if (scalar && function->with_ordinality) shape.columns.push_back({"ordinality", 20, {}, kNoTerm, -1, -1});
     }
     if (alias.empty()) alias = kept_.empty() ? std::string_view{} : std::string_view(kept_.back());
   }
-  add_item(block, *node, alias, item.alias.given() ? std::string_view{} : schema, item.alias.columns, std::move(shape));
+  add_item(block, *node, alias, item.alias.given() ? std::string_view{} : schema, item.alias.columns,
+           std::move(shape));
   node->high = static_cast<TermId>(terms_.size());
   node->use_high = static_cast<int>(uses.size());
   return node;
@@ -233,7 +240,8 @@ std::unique_ptr<FromNode> Analyzer::join_node(const Join& join, Block& block) {
   // LATERAL on the right sees what is on the left.
   const std::size_t visible = block.scope->visible.size();
   const bool known = block.scope->known;
-  block.scope->visible.insert(block.scope->visible.end(), node->left->visible.begin(), node->left->visible.end());
+  block.scope->visible.insert(block.scope->visible.end(), node->left->visible.begin(),
+                              node->left->visible.end());
   block.scope->known &= node->left->known;
   node->right = from_item(*join.right, block);
   block.scope->visible.resize(visible);
@@ -267,7 +275,8 @@ std::unique_ptr<FromNode> Analyzer::join_node(const Join& join, Block& block) {
       column = join.type == Join::Type::kRight ? *right : *left;
       if (join.type == Join::Type::kFull) column.term = kNoTerm;
       if (left->type != right->type) column.type = 0;
-      if (left->term != kNoTerm && right->term != kNoTerm) node->using_pairs.emplace_back(left->term, right->term);
+      if (left->term != kNoTerm && right->term != kNoTerm)
+        node->using_pairs.emplace_back(left->term, right->term);
     }
     node->visible.push_back(column);
   }
@@ -388,7 +397,8 @@ Distribution Analyzer::joined(const Distribution& left, const Distribution& righ
   }
   if (left.kind == Kind::kEverywhere) {
     if (inner || right.kind == Kind::kHome) return right;
-    return Distribution::spread("an outer join with a sharded table keeps rows of something that every shard has");
+    return Distribution::spread(
+        "an outer join with a sharded table keeps rows of something that every shard has");
   }
   if (left.kind == Kind::kHome && right.kind == Kind::kHome) return left;
   return Distribution::spread("it joins a sharded table with one that is on the home shard alone");

@@ -64,8 +64,8 @@ Shape Analyzer::common_table(std::size_t entry, Block* outer) {
     return shape;
   }
   // Its body sees what was named before it.
-  std::vector<CommonEntry> hidden(commons_.begin() + static_cast<std::ptrdiff_t>(entry + (common.recursive ? 1 : 0)),
-                                  commons_.end());
+  std::vector<CommonEntry> hidden(
+      commons_.begin() + static_cast<std::ptrdiff_t>(entry + (common.recursive ? 1 : 0)), commons_.end());
   commons_.resize(commons_.size() - hidden.size());
   ++depth_;
   const auto* body = table.body.query->body;
@@ -280,7 +280,8 @@ std::vector<ScopeColumn> Analyzer::target_columns(parser::List<parser::Target> t
     column.collation = type.collation;
     column.term = term_of(target.expr, *block.scope);
     if (ref != nullptr) {
-      if (const FoundColumn found = find_column(*block.scope, *ref); found.column != nullptr && found.depth == 0) {
+      if (const FoundColumn found = find_column(*block.scope, *ref);
+          found.column != nullptr && found.depth == 0) {
         column.use = found.column->use;
         column.column = found.column->column;
       }
@@ -300,9 +301,12 @@ std::vector<ScopeColumn> Analyzer::target_columns(parser::List<parser::Target> t
   return columns;
 }
 
-void Analyzer::returning(parser::List<parser::Target> targets, Block& block) { target_columns(targets, block); }
+void Analyzer::returning(parser::List<parser::Target> targets, Block& block) {
+  target_columns(targets, block);
+}
 
-Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block* outer, const parser::Query* owner) {
+Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block* outer,
+                       const parser::Query* owner) {
   Block* block = new_block(new_scope(parent), outer);
   block->select = &select;
   const bool top = owner != nullptr && owner == top_query_;
@@ -369,7 +373,8 @@ Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block*
 }
 
 // What grouping, windows and DISTINCT leave of the distribution that FROM and WHERE have.
-Distribution Analyzer::clauses(const parser::Select& select, Block& block, const std::vector<ScopeColumn>& columns) {
+Distribution Analyzer::clauses(const parser::Select& select, Block& block,
+                               const std::vector<ScopeColumn>& columns) {
   Distribution now = block.from;
   const auto lose = [&](const std::string& why) {
     std::vector<KeyTerms> links = std::move(now.links);

@@ -28,4 +28,22 @@ Block* Analyzer::modification(const parser::TableRef& ref, parser::List<const pa
   return block;
 }
 
+Block* Analyzer::merge(const parser::Merge& merge) {
+  Block* block = new_block(new_scope(nullptr), nullptr);
+  auto node = leaf(merge.table, *block);
+  for (int use = node->use_low; use < node->use_high; ++use) uses[static_cast<std::size_t>(use)].target = true;
+  block->scope->visible = node->visible;
+  block->scope->known = node->known;
+  const TermId low = node->low;
+  const TermId high = node->high;
+  from(parser::List<const parser::FromItem*>(&merge.source, 1), nullptr, *block, std::move(node));
+  std::vector<const parser::Expr*> all;
+  conjuncts(merge.on, all);
+  for (const parser::Expr* conjunct : all) {
+    records_.push_back({conjunct, block->scope, low, high, unit_});
+    walk(conjunct, *block);
+  }
+  return block;
+}
+
 }  // namespace kintsugi::planner

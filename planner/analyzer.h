@@ -55,7 +55,8 @@ struct RelationUse {
   bool nullable = false;  // may stand as NULLs because of an outer join
   bool target = false;    // of INSERT, UPDATE, DELETE, MERGE
   const parser::Select* block = nullptr;
-  std::vector<bool> needed;  // columns that are read
+  const struct Block* owner = nullptr;  // the block whose FROM it stands in
+  std::vector<bool> needed;             // columns that are read
   bool whole_row = false;
   KeyCondition condition;  // sharded: of the rows it needs
 };
@@ -122,6 +123,8 @@ class Analyzer {
   // UPDATE, DELETE, MERGE: the target joined with `items`, filtered by `where`.
   Block* modification(const parser::TableRef& ref, parser::List<const parser::FromItem*> items,
                       const parser::Expr* where);
+  // MERGE: ON says which rows of the target are looked at, and nothing of the source's.
+  Block* merge(const parser::Merge& merge);
   void expression(const parser::Expr* expr, Block& block);
   void returning(parser::List<parser::Target> targets, Block& block);
   void with(const parser::WithClause* with, const Scope* parent, Block* outer);
@@ -167,9 +170,11 @@ class Analyzer {
   // The relation a name means, by the session's path; its use is not counted.
   RelationUse resolve(const parser::QualifiedName& name);
   // Each key column of a term vector is among these terms.
-  [[nodiscard]] bool covers(const std::vector<TermId>& terms, const KeyTerms& key, const Equalities& equal) const;
+  [[nodiscard]] bool covers(const std::vector<TermId>& terms, const KeyTerms& key,
+                            const Equalities& equal) const;
   [[nodiscard]] bool covers_any(const std::vector<TermId>& terms, const Distribution& distribution,
                                 const Equalities& equal) const;
+  [[nodiscard]] bool equal(TermId a, TermId b) const { return equalities_.same(a, b); }
   static void conjuncts(const parser::Expr* expr, std::vector<const parser::Expr*>& out);
 
  private:
@@ -192,7 +197,8 @@ class Analyzer {
 
   Scope* new_scope(const Scope* parent);
   Block* new_block(Scope* scope, Block* outer);
-  Shape operand(const parser::SetOperand& operand, const Scope* parent, Block* outer, bool top, const parser::Query& query);
+  Shape operand(const parser::SetOperand& operand, const Scope* parent, Block* outer, bool top,
+                const parser::Query& query);
   Shape select(const parser::Select& select, const Scope* parent, Block* outer, const parser::Query* query);
   Shape set_operation(const parser::SetOperand& operand, const Scope* parent, Block* outer,
                       const parser::Query& owner);
@@ -236,7 +242,8 @@ class Analyzer {
   KeyCondition condition(const parser::Expr* expr, const Record& record,
                          const std::vector<std::vector<bool>>& reach, const RelationUse& use);
   KeyCondition compare(std::string_view op, const parser::Expr* left, const parser::Expr* right,
-                       const Record& record, const std::vector<std::vector<bool>>& reach, const RelationUse& use);
+                       const Record& record, const std::vector<std::vector<bool>>& reach,
+                       const RelationUse& use);
   KeyCondition leaf_condition(KeyCondition::Op op, const parser::Expr* column, const Source& source,
                               const Record& record, const std::vector<std::vector<bool>>& reach,
                               const RelationUse& use);

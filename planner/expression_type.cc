@@ -10,8 +10,8 @@ using parser::ExprKind;
 
 namespace {
 
-constexpr std::uint32_t kBool = 16, kInt8 = 20, kInt2 = 21, kInt4 = 23, kText = 25, kFloat4 = 700, kFloat8 = 701,
-                        kNumeric = 1700, kDate = 1082, kTimestamp = 1114, kTimestamptz = 1184;
+constexpr std::uint32_t kBool = 16, kInt8 = 20, kInt2 = 21, kInt4 = 23, kText = 25, kFloat4 = 700,
+                        kFloat8 = 701, kNumeric = 1700, kDate = 1082, kTimestamp = 1114, kTimestamptz = 1184;
 
 int number_rank(std::uint32_t oid) {
   switch (oid) {
@@ -30,10 +30,11 @@ struct KnownType {
   std::uint32_t oid;
 };
 constexpr KnownType kKnown[] = {
-    {"bool", 16},       {"bytea", 17},  {"int8", 20},    {"int2", 21},         {"int4", 23},      {"text", 25},
-    {"oid", 26},        {"json", 114},  {"float4", 700}, {"float8", 701},      {"varchar", 1043}, {"bpchar", 1042},
-    {"date", 1082},     {"time", 1083}, {"timestamp", 1114}, {"timestamptz", 1184}, {"interval", 1186}, {"numeric", 1700},
-    {"uuid", 2950},     {"jsonb", 3802}, {"name", 19},   {"regclass", 2205}};
+    {"bool", 16},          {"bytea", 17},      {"int8", 20},      {"int2", 21},    {"int4", 23},
+    {"text", 25},          {"oid", 26},        {"json", 114},     {"float4", 700}, {"float8", 701},
+    {"varchar", 1043},     {"bpchar", 1042},   {"date", 1082},    {"time", 1083},  {"timestamp", 1114},
+    {"timestamptz", 1184}, {"interval", 1186}, {"numeric", 1700}, {"uuid", 2950},  {"jsonb", 3802},
+    {"name", 19},          {"regclass", 2205}};
 
 }  // namespace
 
@@ -72,7 +73,8 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
       const FoundColumn found = find_column(scope, ref);
       if (found.column == nullptr) return {};
       std::uint32_t oid = found.column->type;
-      for (const Type* type = catalog_.type(oid); type != nullptr && type->kind == 'd'; type = catalog_.type(oid))
+      for (const Type* type = catalog_.type(oid); type != nullptr && type->kind == 'd';
+           type = catalog_.type(oid))
         oid = type->base;
       return {oid, found.column->collation};
     }
@@ -80,7 +82,8 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
       const auto& cast = *as<parser::Cast>(expr);
       std::uint32_t oid = type_named(*cast.type);
       const ExprType inner = type_of(cast.arg, scope);
-      for (const Type* type = catalog_.type(oid); type != nullptr && type->kind == 'd'; type = catalog_.type(oid))
+      for (const Type* type = catalog_.type(oid); type != nullptr && type->kind == 'd';
+           type = catalog_.type(oid))
         oid = type->base;
       return {oid, inner.collation.empty() ? std::string_view("default") : inner.collation};
     }
@@ -98,14 +101,14 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
     case ExprKind::kQuantified: return {kBool, {}};
     case ExprKind::kSubquery: {
       const auto form = as<parser::Subquery>(expr)->form;
-      const bool scalar =
-          form == parser::Subquery::Form::kScalar || form == parser::Subquery::Form::kArray;
+      const bool scalar = form == parser::Subquery::Form::kScalar || form == parser::Subquery::Form::kArray;
       return {scalar ? 0 : kBool, {}};
     }
     case ExprKind::kOperator: {
       const auto& node = *as<parser::Operator>(expr);
       static constexpr std::string_view kComparisons[] = {"=", "<>", "<", "<=", ">", ">="};
-      if (node.left != nullptr && std::find(std::begin(kComparisons), std::end(kComparisons), node.op) != std::end(kComparisons))
+      if (node.left != nullptr &&
+          std::find(std::begin(kComparisons), std::end(kComparisons), node.op) != std::end(kComparisons))
         return {kBool, {}};
       const ExprType right = type_of(node.right, scope);
       if (node.left == nullptr) {
@@ -113,7 +116,8 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
         return {};
       }
       const ExprType left = type_of(node.left, scope);
-      const bool arithmetic = node.op == "+" || node.op == "-" || node.op == "*" || node.op == "/" || node.op == "%";
+      const bool arithmetic =
+          node.op == "+" || node.op == "-" || node.op == "*" || node.op == "/" || node.op == "%";
       if (arithmetic && number_rank(left.oid) > 0 && number_rank(right.oid) > 0 && number_rank(left.oid) <= 4 &&
           number_rank(right.oid) <= 4)
         return {number_rank(left.oid) > number_rank(right.oid) ? left.oid : right.oid, {}};

@@ -34,8 +34,12 @@ const parser::Expr* without_casts(const parser::Expr* expr) {
   return expr;
 }
 
-bool is_text(std::uint32_t oid) { return oid == 25 || oid == 1043; }
-bool is_integer(std::uint32_t oid) { return oid == 20 || oid == 21 || oid == 23; }
+bool is_text(std::uint32_t oid) {
+  return oid == 25 || oid == 1043;
+}
+bool is_integer(std::uint32_t oid) {
+  return oid == 20 || oid == 21 || oid == 23;
+}
 
 }  // namespace
 
@@ -60,14 +64,18 @@ std::optional<Source> Analyzer::source_of(const parser::Expr* expr) {
     if (unit_ != 0 || parameter->number < 1) return std::nullopt;
     const int slot = normal_.slot_at(begin_ + expr->range.begin);
     // Within a list of values the normal form does not say which of them are parameters.
-    if (slot >= 0) return Source{Source::Kind::kGroupSlot, false, static_cast<std::uint32_t>(slot), {}};
-    return Source{Source::Kind::kParameter, false, static_cast<std::uint32_t>(parameter->number - 1), {}};
+    if (slot >= 0) return slot_source(static_cast<std::size_t>(slot), normal_);
+    Source source;
+    source.kind = Source::Kind::kParameter;
+    source.index = static_cast<std::uint32_t>(parameter->number - 1);
+    return source;
   }
   if (const auto* sign = as<parser::Operator>(expr)) {
-    if (sign->left != nullptr || !sign->schema.empty() || (sign->op != "-" && sign->op != "+")) return std::nullopt;
+    if (sign->left != nullptr || !sign->schema.empty() || (sign->op != "-" && sign->op != "+"))
+      return std::nullopt;
     const auto* number = as<parser::Literal>(sign->right);
-    if (number == nullptr || (number->literal != parser::LiteralKind::kInteger &&
-                              number->literal != parser::LiteralKind::kNumeric))
+    if (number == nullptr ||
+        (number->literal != parser::LiteralKind::kInteger && number->literal != parser::LiteralKind::kNumeric))
       return std::nullopt;
     auto source = source_of(number);
     if (source) source->negative = sign->op == "-";
@@ -84,13 +92,8 @@ std::optional<Source> Analyzer::source_of(const parser::Expr* expr) {
   const auto* literal = as<parser::Literal>(expr);
   if (literal == nullptr) return std::nullopt;
   if (unit_ == 0) {
-    if (const int slot = normal_.slot_at(begin_ + expr->range.begin); slot >= 0) {
-      Source source{Source::Kind::kSlot, false, static_cast<std::uint32_t>(slot), {}};
-      for (const parser::SlotGroup& group : normal_.groups())
-        if (source.index >= group.first && source.index < group.first + group.count)
-          source.kind = Source::Kind::kGroupSlot;
-      return source;
-    }
+    if (const int slot = normal_.slot_at(begin_ + expr->range.begin); slot >= 0)
+      return slot_source(static_cast<std::size_t>(slot), normal_);
   }
   Constant constant;
   switch (literal->literal) {
@@ -104,7 +107,9 @@ std::optional<Source> Analyzer::source_of(const parser::Expr* expr) {
   }
   constant.text = literal->value;
   constants.push_back(std::move(constant));
-  return Source{Source::Kind::kConstant, false, static_cast<std::uint32_t>(constants.size() - 1), {}};
+  Source source;
+  source.index = static_cast<std::uint32_t>(constants.size() - 1);
+  return source;
 }
 
 void Analyzer::equal_terms(const parser::Expr* conjunct, const Scope& scope,
@@ -220,7 +225,8 @@ KeyCondition Analyzer::compare(std::string_view op, const parser::Expr* left, co
       for (std::size_t k = 0; k < i; ++k)
         arm.push_back(compare("=", left_row->elements[k], right_row->elements[k], record, reach, use));
       const bool last = i + 1 == left_row->elements.size();
-      arm.push_back(compare(last ? op : strict, left_row->elements[i], right_row->elements[i], record, reach, use));
+      arm.push_back(
+          compare(last ? op : strict, left_row->elements[i], right_row->elements[i], record, reach, use));
       parts.push_back(KeyCondition::both(std::move(arm)));
     }
     return KeyCondition::either(std::move(parts));
@@ -296,7 +302,8 @@ KeyCondition Analyzer::condition(const parser::Expr* expr, const Record& record,
       if (node.all || node.negated || node.op != "=" || !node.schema.empty()) return {};
       const parser::Expr* array = node.array;
       if (const auto* typed = as<parser::Cast>(array); typed != nullptr && typed->type->dimensions == 1) {
-        // $1::bigint[]: the server describes the parameter so; ARRAY[...]::bigint[] likewise element by element.
+        // $1::bigint[]: the server describes the parameter so; ARRAY[...]::bigint[] likewise element by
+        // element.
         array = typed->arg;
       }
       if (const auto* elements = as<parser::Array>(array)) {

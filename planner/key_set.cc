@@ -34,8 +34,7 @@ void intersect_points(ColumnFacts& facts, std::vector<std::string> points) {
 enum class Took : std::uint8_t { kFine, kNothingLeft };
 
 // The values of a list; false when one is not known, and so nothing is.
-bool list_points(const KeyCondition& leaf, const KeyContext& context, std::vector<std::string>& points,
-                 bool& invalid) {
+bool list_points(const KeyCondition& leaf, const KeyContext& context, std::vector<std::string>& points) {
   const shardmap::KeyType type = context.types[leaf.column];
   const auto take = [&](auto&& append) {
     std::string key;
@@ -43,7 +42,7 @@ bool list_points(const KeyCondition& leaf, const KeyContext& context, std::vecto
       case KeyOutcome::kValue: points.push_back(std::move(key)); return true;
       case KeyOutcome::kNull:
       case KeyOutcome::kNoSuch: return true;
-      case KeyOutcome::kInvalid: invalid = true; return true;
+      case KeyOutcome::kInvalid:  // PostgreSQL will say so, wherever it is asked
       case KeyOutcome::kUnknown: return false;
     }
     return false;
@@ -60,12 +59,14 @@ bool list_points(const KeyCondition& leaf, const KeyContext& context, std::vecto
         if (!source(child.source)) return false;
       return true;
     case Op::kGroup: {
-      if (context.values.normal == nullptr || leaf.group >= context.values.normal->groups().size()) return false;
+      if (context.values.normal == nullptr || leaf.group >= context.values.normal->groups().size())
+        return false;
       const parser::SlotGroup& group = context.values.normal->groups()[leaf.group];
       Source each = leaf.source;
       each.kind = Source::Kind::kGroupSlot;
+      each.group = leaf.group;
       for (std::uint32_t i = 0; i < group.count; ++i) {
-        each.index = group.first + i;
+        each.index = i;
         if (!source(each)) return false;
       }
       return true;
@@ -189,7 +190,9 @@ KeySet intersect(const KeySet& a, const KeySet& b) {
   return out;
 }
 
-KeySet nothing() { return {false, {}}; }
+KeySet nothing() {
+  return {false, {}};
+}
 
 KeySet evaluate_all_of(const std::vector<const KeyCondition*>& conditions, const KeyContext& context) {
   std::vector<ColumnFacts> columns(context.types.size());
@@ -203,9 +206,7 @@ KeySet evaluate_all_of(const std::vector<const KeyCondition*>& conditions, const
       case Op::kGroup:
       case Op::kArray: {
         std::vector<std::string> points;
-        bool invalid = false;
-        if (!list_points(*each, context, points, invalid)) break;
-        if (invalid) return nothing();
+        if (!list_points(*each, context, points)) break;
         intersect_points(columns[each->column], std::move(points));
         break;
       }

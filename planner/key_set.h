@@ -13,13 +13,13 @@ namespace kintsugi::planner {
 // True for at least all rows that the statement can need.
 struct KeyCondition {
   enum class Op : std::uint8_t {
-    kAll,      // nothing is known
-    kNone,     // no row
-    kEqual,    // column = source
-    kList,     // one of the children, which are kEqual
-    kGroup,    // column IN (a group of slots)
-    kArray,    // column = ANY (source, an array)
-    kLess,     // column < source
+    kAll,    // nothing is known
+    kNone,   // no row
+    kEqual,  // column = source
+    kList,   // one of the children, which are kEqual
+    kGroup,  // column IN (a group of slots)
+    kArray,  // column = ANY (source, an array)
+    kLess,   // column < source
     kLessEqual,
     kGreater,
     kGreaterEqual,
@@ -63,9 +63,9 @@ KeySet evaluate(const KeyCondition& condition, const KeyContext& context);
 
 // What of a map is touched.
 struct Touched {
-  std::vector<shardmap::ShardId> shards;  // ascending, each once
-  std::string_view shardlet;              // the only one, when it is; else empty
-  std::size_t entries = 0;                // how many were looked at; stops early, so 2 means several
+  std::vector<shardmap::ShardId> shards;      // ascending, each once
+  std::string_view shardlet;                  // the only one, when it is; else empty
+  std::size_t entries = 0;                    // how many were looked at; stops early, so 2 means several
   std::string_view offline, read_only, held;  // the name of one that is
 
   void add(const shardmap::ShardletView& entry);

@@ -15,7 +15,9 @@ using shardmap::KeyType;
 bool is_integer(KeyType type) {
   return type == KeyType::kSmallint || type == KeyType::kInt || type == KeyType::kBigint;
 }
-bool is_number(KeyType type) { return is_integer(type) || type == KeyType::kNumeric; }
+bool is_number(KeyType type) {
+  return is_integer(type) || type == KeyType::kNumeric;
+}
 
 // Forms that depend on the session, or that are not read here, say 0A000; all else is wrong for PostgreSQL too.
 KeyOutcome outcome_of(const Status& done) {
@@ -151,8 +153,46 @@ KeyOutcome append_parameter(const Parameter& parameter, std::optional<KeyType> c
   return *declared == KeyType::kNumeric ? KeyOutcome::kUnknown : KeyOutcome::kInvalid;
 }
 
+std::size_t slot_index(const Source& source, const parser::Normaliser& normal, std::uint32_t row) {
+  const auto& groups = normal.groups();
+  if (source.kind == Source::Kind::kGroupSlot) {
+    if (source.group >= groups.size()) return normal.slots().size();
+    const parser::SlotGroup& group = groups[source.group];
+    return group.first + source.index + std::size_t{row} * group.stride;
+  }
+  std::size_t index = source.index;
+  std::size_t behind = 0;  // groups within the rows of INSERT do not count twice
+  for (const parser::SlotGroup& group : groups) {
+    if (group.first < behind || group.first > index) continue;
+    index += group.count;
+    behind = group.first + group.count;
+  }
+  return index;
+}
+
+Source slot_source(std::size_t index, const parser::Normaliser& normal) {
+  Source source;
+  std::size_t behind = 0;
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < normal.groups().size(); ++i) {
+    const parser::SlotGroup& group = normal.groups()[i];
+    if (group.first < behind) continue;
+    behind = group.first + group.count;
+    if (index >= group.first && index < behind) {
+      source.kind = Source::Kind::kGroupSlot;
+      source.group = static_cast<std::uint32_t>(i);
+      source.index = static_cast<std::uint32_t>(index - group.first);
+      return source;
+    }
+    if (group.first <= index) before += group.count;
+  }
+  source.kind = Source::Kind::kSlot;
+  source.index = static_cast<std::uint32_t>(index - before);
+  return source;
+}
+
 KeyOutcome append_source(const Source& source, KeyType type, KeyUse use, const Values& values,
-                         const std::vector<Constant>& constants, std::string& key) {
+                         const std::vector<Constant>& constants, std::string& key, std::uint32_t row) {
   switch (source.kind) {
     case Source::Kind::kParameter:
       if (source.negative || source.index >= values.parameters.size()) return KeyOutcome::kUnknown;
@@ -163,8 +203,9 @@ KeyOutcome append_source(const Source& source, KeyType type, KeyUse use, const V
     }
     case Source::Kind::kSlot:
     case Source::Kind::kGroupSlot: {
-      if (source.index >= values.normal->slots().size()) return KeyOutcome::kUnknown;
-      const parser::Slot& slot = values.normal->slots()[source.index];
+      const std::size_t index = slot_index(source, *values.normal, row);
+      if (index >= values.normal->slots().size()) return KeyOutcome::kUnknown;
+      const parser::Slot& slot = values.normal->slots()[index];
       const bool negative = source.kind == Source::Kind::kSlot ? source.negative : slot.negative;
       return append_slot(slot, negative, source, type, use, values, key);
     }
@@ -179,8 +220,10 @@ bool string_of(const Source& source, const Values& values, const std::vector<Con
     text = constants[source.index].text;
     return true;
   }
-  if (source.kind == Source::Kind::kParameter || source.index >= values.normal->slots().size()) return false;
-  const parser::Slot& slot = values.normal->slots()[source.index];
+  if (source.kind == Source::Kind::kParameter) return false;
+  const std::size_t index = slot_index(source, *values.normal);
+  if (index >= values.normal->slots().size()) return false;
+  const parser::Slot& slot = values.normal->slots()[index];
   if (slot.kind != SlotKind::kString) return false;
   auto decoded = parser::decode_string(values.normal->text(), slot.token);
   if (!decoded) return false;
@@ -190,8 +233,7 @@ bool string_of(const Source& source, const Values& values, const std::vector<Con
 
 CountValue count_of(const Source& source, const Values& values, const std::vector<Constant>& constants) {
   std::string key;
-  const KeyOutcome outcome =
-      append_source(source, KeyType::kBigint, KeyUse::kCompare, values, constants, key);
+  const KeyOutcome outcome = append_source(source, KeyType::kBigint, KeyUse::kCompare, values, constants, key);
   if (outcome == KeyOutcome::kNull) return {std::nullopt, true};
   if (outcome != KeyOutcome::kValue) return {};
   const auto value = shardmap::decode_bound({KeyType::kBigint}, key);
@@ -307,7 +349,8 @@ bool text_elements(std::string_view text, std::uint32_t type, std::vector<Parame
 
 }  // namespace
 
-bool array_elements(const Parameter& array, std::vector<Parameter>& elements, std::vector<std::string>& storage) {
+bool array_elements(const Parameter& array, std::vector<Parameter>& elements,
+                    std::vector<std::string>& storage) {
   if (array.null) return false;
   if (array.binary) return binary_elements(array.bytes, elements);
   const std::uint32_t type = array.type == 0 || array.type == kUnknownOid ? 0 : element_of(array.type);

@@ -21,8 +21,11 @@ struct Constant {
 struct Source {
   enum class Kind : std::uint8_t { kConstant, kSlot, kGroupSlot, kParameter };
   Kind kind = Kind::kConstant;
-  bool negative = false;     // a minus stands before it; of a group's slots the slot itself knows
-  std::uint32_t index = 0;   // of the constant or slot; the parameter's number from 0
+  bool negative = false;  // a minus stands before it; of a group's slots the slot itself knows
+  // Of the constant; the parameter's number from 0; kSlot: its place among the slots outside of groups, whose
+  // number varies; kGroupSlot: its place in the group.
+  std::uint32_t index = 0;
+  std::uint32_t group = 0;
   std::optional<shardmap::KeyType> cast;  // ::type behind it
 
   friend bool operator==(const Source&, const Source&) = default;
@@ -38,9 +41,13 @@ enum class KeyOutcome : std::uint8_t {
   kUnknown,  // nothing is known of it
 };
 
-// Appends the value as one key column of `type`.
+// Where a slot of the analysed text is in any text of its normal form, and back.
+std::size_t slot_index(const Source& source, const parser::Normaliser& normal, std::uint32_t row = 0);
+Source slot_source(std::size_t index, const parser::Normaliser& normal);
+
+// Appends the value as one key column of `type`. Of a group of rows, that of row `row`.
 KeyOutcome append_source(const Source& source, shardmap::KeyType type, KeyUse use, const Values& values,
-                         const std::vector<Constant>& constants, std::string& key);
+                         const std::vector<Constant>& constants, std::string& key, std::uint32_t row = 0);
 
 // The value of a string literal; false when it is none.
 bool string_of(const Source& source, const Values& values, const std::vector<Constant>& constants,
@@ -55,7 +62,8 @@ CountValue count_of(const Source& source, const Values& values, const std::vecto
 
 // The parameter as a text or binary array of one dimension: its elements, each as a Parameter of the element's
 // type. False when it cannot be read here.
-bool array_elements(const Parameter& array, std::vector<Parameter>& elements, std::vector<std::string>& storage);
+bool array_elements(const Parameter& array, std::vector<Parameter>& elements,
+                    std::vector<std::string>& storage);
 // Appends one such element, as append_source does.
 KeyOutcome append_parameter(const Parameter& parameter, std::optional<shardmap::KeyType> cast,
                             shardmap::KeyType type, KeyUse use, std::string& key);

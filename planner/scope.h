@@ -22,7 +22,7 @@ struct ScopeColumn {
   std::uint32_t type = 0;      // pg_type OID; 0: not known
   std::string_view collation;  // as in Column
   TermId term = kNoTerm;
-  int use = -1;     // the RelationUse and its column that it comes from, when it is one itself
+  int use = -1;  // the RelationUse and its column that it comes from, when it is one itself
   int column = -1;
 };
 

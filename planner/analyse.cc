@@ -1,0 +1,344 @@
+#include "planner/analyse.h"
+
+#include <algorithm>
+
+#include "base/sql_quote.h"
+#include "parser/parser.h"
+
+namespace kintsugi::planner {
+
+using Kind = RelationUse::Kind;
+
+Error refused(std::string what, std::string instead) {
+  return {
+      .sqlstate = std::string(sqlstate::kNotSupported), .message = std::move(what), .hint = std::move(instead)};
+}
+
+namespace {
+
+// The equality of each key column, when the condition has one for each.
+std::optional<std::vector<Source>> point_of(const KeyCondition& condition, std::size_t columns) {
+  std::vector<std::optional<Source>> found(columns);
+  const auto take = [&](const KeyCondition& leaf) {
+    if (leaf.op == KeyCondition::Op::kEqual && !found[leaf.column]) found[leaf.column] = leaf.source;
+  };
+  if (condition.op == KeyCondition::Op::kAnd)
+    for (const KeyCondition& child : condition.children) take(child);
+  else
+    take(condition);
+  std::vector<Source> out;
+  for (const auto& source : found) {
+    if (!source) return std::nullopt;
+    out.push_back(*source);
+  }
+  return out;
+}
+
+bool has_parameter(const KeyCondition& condition) {
+  using Op = KeyCondition::Op;
+  switch (condition.op) {
+    case Op::kAll:
+    case Op::kNone: return false;
+    case Op::kGroup: return true;
+    case Op::kList:
+    case Op::kAnd:
+    case Op::kOr: return std::any_of(condition.children.begin(), condition.children.end(), has_parameter);
+    default:
+      return condition.source.kind == Source::Kind::kParameter ||
+             condition.source.kind == Source::Kind::kGroupSlot;
+  }
+}
+
+std::size_t bytes_of(const KeyCondition& condition) {
+  std::size_t bytes = sizeof condition;
+  for (const KeyCondition& child : condition.children) bytes += bytes_of(child);
+  return bytes;
+}
+
+std::size_t bytes_of(const TextTemplate& text) {
+  std::size_t bytes = 0;
+  for (const Piece& piece : text) bytes += sizeof piece + piece.text.size() + bytes_of(piece.inner);
+  return bytes;
+}
+
+std::vector<std::string> key_columns(const RelationUse& use, std::string_view alias) {
+  std::vector<std::string> columns;
+  for (const std::string& column : use.table->key)
+    columns.push_back((alias.empty() ? "" : quote_identifier(alias) + ".") + quote_identifier(column));
+  return columns;
+}
+
+std::string_view visible_name(const parser::TableRef& ref) {
+  return ref.alias.given() ? ref.alias.name.text : ref.name.name();
+}
+
+}  // namespace
+
+void take_tables(Analyzer& analyzer, Analysis& analysis) {
+  bool system = false;
+  bool replicated = false;
+  for (const RelationUse& use : analyzer.uses) {
+    switch (use.kind) {
+      case Kind::kSharded: {
+        TouchedTable table{use.display, use.table->map, use.condition};
+        if (use.target) analysis.read_write_shardlets = true;
+        const auto same = std::find_if(analysis.tables.begin(), analysis.tables.end(), [&](const auto& other) {
+          return other.map == table.map && other.condition == table.condition;
+        });
+        if (same == analysis.tables.end()) analysis.tables.push_back(std::move(table));
+        if (std::find(analysis.maps.begin(), analysis.maps.end(), use.table->map) == analysis.maps.end())
+          analysis.maps.push_back(use.table->map);
+        break;
+      }
+      case Kind::kReplicated:
+        replicated = true;
+        analysis.replicated_target |= use.target;
+        break;
+      case Kind::kSystem: system = true; break;
+      case Kind::kHome:
+      case Kind::kUnknown: analysis.home = true; break;
+    }
+  }
+  if (analyzer.locks) analysis.read_write_shardlets = true;
+  analysis.constants = analyzer.constants;
+  analysis.writes = analyzer.modifies || analyzer.locks || analyzer.into || !analyzer.one_place.empty() ||
+                    !analyzer.reads_tables.empty();
+  analysis.anywhere = !analysis.home && !system && !analyzer.unknown_names && analyzer.one_place.empty() &&
+                      analyzer.reads_tables.empty() && !analyzer.locks && !analyzer.into && !analyzer.modifies;
+  (void)replicated;
+  if (analysis.maps.size() == 1) {
+    const shardmap::Mapping* mapping = analyzer.map().mapping(analysis.maps.front());
+    std::optional<std::vector<Source>> point;
+    for (std::size_t i = 0; i < analysis.tables.size(); ++i) {
+      auto each = point_of(analysis.tables[i].condition, mapping->key_types().size());
+      if (!each || (i > 0 && *each != *point)) {
+        point.reset();
+        break;
+      }
+      point = std::move(each);
+    }
+    if (point) analysis.point = PointKey{analysis.maps.front(), std::move(*point)};
+  }
+  for (const TouchedTable& table : analysis.tables)
+    if (analyzer.statement().parameters() > 0 && has_parameter(table.condition))
+      analysis.depends_on_parameters = true;
+}
+
+void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits, const WriteClauses* write) {
+  // Views with sharded tables are put in as subqueries, from the inside out.
+  std::vector<std::unique_ptr<TextEdits>> of_units;
+  for (std::size_t i = 1; i < analyzer.units.size(); ++i)
+    of_units.push_back(std::make_unique<TextEdits>(analyzer.units[i].statement->text(), false));
+  std::vector<std::vector<Owned>> owned(analyzer.units.size());
+  struct Group {
+    const parser::Select* block;
+    int unit;
+    std::vector<Owned> owned;
+  };
+  std::vector<Group> groups;
+  std::vector<Owned> of_write;
+  const auto edits_of = [&](int unit) -> TextEdits& {
+    return unit == 0 ? edits : *of_units[static_cast<std::size_t>(unit) - 1];
+  };
+  for (const RelationUse& use : analyzer.uses) {
+    if (use.kind != Kind::kSharded || use.ref == nullptr) continue;
+    Owned of_table{use.table->map, key_columns(use, {})};
+    analysis.owned.push_back(of_table);
+    for (int unit = use.unit; unit >= 0; unit = analyzer.units[static_cast<std::size_t>(unit)].parent)
+      owned[static_cast<std::size_t>(unit)].push_back(of_table);
+    if (use.block != nullptr && !use.nullable && !use.block->from_clause.empty()) {
+      of_table.columns = key_columns(use, visible_name(*use.ref));
+      const auto at = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+        return group.block == use.block && group.unit == use.unit;
+      });
+      if (at == groups.end())
+        groups.push_back({use.block, use.unit, {std::move(of_table)}});
+      else
+        at->owned.push_back(std::move(of_table));
+      continue;
+    }
+    if (write != nullptr && use.owner == write->block && !use.nullable && use.unit == 0) {
+      of_table.columns = key_columns(use, visible_name(*use.ref));
+      of_write.push_back(std::move(of_table));
+      continue;
+    }
+    if (use.block == nullptr) {
+      analysis.unhideable = "rows of " + use.display + " that are on their way cannot be left out here";
+      continue;
+    }
+    const parser::Range name = use.ref->name.range;
+    const std::string_view text = analyzer.units[static_cast<std::size_t>(use.unit)].statement->text();
+    Piece piece{.kind = Piece::Kind::kOwnedTable};
+    piece.text = (use.ref->only ? "ONLY " : "") + std::string(name.of(text));
+    if (!use.ref->alias.given()) piece.alias = quote_identifier(use.ref->name.name());
+    piece.owned = {std::move(of_table)};
+    const parser::Range range{use.ref->only ? use.ref->range.begin : name.begin, name.end};
+    Piece as_it_was{.kind = use.unit == 0 ? Piece::Kind::kOwn : Piece::Kind::kText};
+    as_it_was.range = range;
+    as_it_was.text = use.unit == 0 ? "" : std::string(range.of(text));
+    piece.inner = {as_it_was};
+    edits_of(use.unit).replace(range, TextTemplate{piece});
+  }
+  for (const Group& group : groups) {
+    TextEdits& into = edits_of(group.unit);
+    if (group.block->where == nullptr) {
+      into.insert(group.block->from_clause.end,
+                  TextTemplate{{.kind = Piece::Kind::kOwnedWhere, .owned = group.owned}});
+    } else {
+      // Behind the word WHERE, and around all of its condition.
+      into.insert(group.block->where_clause.begin + 5,
+                  TextTemplate{{.kind = Piece::Kind::kOwnedOpen, .owned = group.owned}});
+      into.insert(group.block->where_clause.end,
+                  TextTemplate{{.kind = Piece::Kind::kOwnedClose, .owned = group.owned}});
+    }
+  }
+  if (!of_write.empty()) {
+    if (write->where_clause.empty()) {
+      edits.insert(write->where_goes, TextTemplate{{.kind = Piece::Kind::kOwnedWhere, .owned = of_write}});
+    } else {
+      edits.insert(write->where_clause.begin + 5,
+                   TextTemplate{{.kind = Piece::Kind::kOwnedOpen, .owned = of_write}});
+      edits.insert(write->where_clause.end,
+                   TextTemplate{{.kind = Piece::Kind::kOwnedClose, .owned = of_write}});
+    }
+  }
+  for (std::size_t i = analyzer.units.size(); i-- > 1;) {
+    if (owned[i].empty()) continue;
+    const Unit& unit = analyzer.units[i];
+    const std::string_view text = unit.statement->text();
+    Piece piece{.kind = Piece::Kind::kEither};
+    piece.range = unit.ref->name.range;
+    piece.owned = owned[i];
+    std::uint32_t end = static_cast<std::uint32_t>(text.size());
+    while (end > 0 && (text[end - 1] == ';' || text[end - 1] == ' ' || text[end - 1] == '\n')) --end;
+    TextTemplate body = of_units[i - 1]->make({0, end});
+    piece.inner.push_back({.text = "("});
+    piece.inner.insert(piece.inner.end(), body.begin(), body.end());
+    piece.inner.push_back({.text = ")"});
+    if (!unit.ref->alias.given())
+      piece.inner.push_back({.text = " AS " + quote_identifier(unit.ref->name.name())});
+    if (unit.parent > 0) {
+      // A view in a view: its text is not the client's.
+      piece.text = std::string(
+          unit.ref->name.range.of(analyzer.units[static_cast<std::size_t>(unit.parent)].statement->text()));
+    }
+    edits_of(unit.parent).replace(unit.ref->name.range, TextTemplate{piece});
+  }
+  if (!analysis.owned.empty())
+    analysis.own = edits.make({0, static_cast<std::uint32_t>(analyzer.statement().text().size())});
+}
+
+std::optional<Error> hopeless(const Analyzer& analyzer) {
+  if (!analyzer.reads_tables.empty())
+    return refused(
+        "the function " + analyzer.reads_tables + " in a statement over several shards",
+        "It may read tables, and would see those of one shard. Declare it IMMUTABLE if it reads none, or say "
+        "with = which sharding key the statement is for.");
+  if (!analyzer.opaque.empty())
+    return refused("over several shards, " + analyzer.opaque + " cannot be looked into",
+                   "Name the tables themselves, or say with = which sharding key the statement is for.");
+  if (analyzer.into)
+    return refused("SELECT INTO over several shards",
+                   "Make the table with CREATE TABLE, then fill it with INSERT ... SELECT.");
+  if (analyzer.modifies)
+    return refused(
+        "a WITH that writes, over several shards",
+        "Run the writes as statements of their own in one transaction, or say with = which sharding key each "
+        "is for.");
+  return std::nullopt;
+}
+
+void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis) {
+  const Shape shape = analyzer.query(query, nullptr, nullptr);
+  analyzer.finish();
+  take_tables(analyzer, analysis);
+  TextEdits edits(analyzer.statement().text(), true);
+  add_ownership(analyzer, analysis, edits);
+  if (analysis.tables.empty()) return;
+  if (auto error = hopeless(analyzer)) {
+    analysis.several = std::move(*error);
+    return;
+  }
+  auto fan_out = fan_out_of(analyzer, query, shape, edits);
+  if (fan_out) {
+    fan_out->writes = analysis.writes;
+    analysis.several = std::move(*fan_out);
+    return;
+  }
+  analysis.several = refused("over several shards, " + fan_out.error().message + " is not supported",
+                             "Say with = which sharding key the statement is for.");
+}
+
+namespace {
+
+struct AnalyseBody {
+  Analyzer& analyzer;
+  Analysis& analysis;
+
+  void operator()(const parser::Query* query) { analyse_query(analyzer, *query, analysis); }
+  void operator()(const parser::Insert* insert) { analyse_insert(analyzer, *insert, analysis); }
+  void operator()(const parser::Update* update) { analyse_update(analyzer, *update, analysis); }
+  void operator()(const parser::Delete* del) { analyse_delete(analyzer, *del, analysis); }
+  void operator()(const parser::Merge* merge) { analyse_merge(analyzer, *merge, analysis); }
+  // What is not about tables' rows belongs to the home shard.
+  template <class Other>
+  void operator()(const Other&) {
+    analysis.home = true;
+    analysis.writes = true;
+  }
+
+  void refuse_placed(const parser::QualifiedName& name, const char* what) {
+    analysis.home = true;
+    analysis.writes = true;
+    if (name.empty()) return;
+    const RelationUse use = analyzer.resolve(name);
+    if (use.kind == Kind::kSharded || use.kind == Kind::kReplicated)
+      analysis.several = refused(std::string(what) + " of " + use.display + ", which several shards have",
+                                 "This router cannot run it yet.");
+  }
+  void operator()(const parser::Copy* copy) { refuse_placed(copy->table.name, "COPY"); }
+  void operator()(const parser::Truncate* truncate) {
+    for (const parser::TableRef& table : truncate->tables) refuse_placed(table.name, "TRUNCATE");
+  }
+  void operator()(const parser::AlterTable* alter) { refuse_placed(alter->table.name, "ALTER TABLE"); }
+  void operator()(const parser::CreateIndex* index) { refuse_placed(index->table.name, "CREATE INDEX"); }
+  void operator()(const parser::DropObjects* drop) {
+    for (const parser::QualifiedName& name : drop->names) refuse_placed(name, "DROP");
+  }
+};
+
+}  // namespace
+
+Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> statement,
+                                const parser::Normaliser& normal, std::uint32_t begin, const NameContext& names,
+                                const Catalog& catalog, const shardmap::ShardMap& map) {
+  auto analysis = std::make_shared<Analysis>();
+  analysis->statement = statement;
+  for (const parser::Range& unit : normal.units())
+    analysis->units.push_back({unit.begin - begin, unit.end - begin});
+  Analyzer analyzer(*statement, normal, begin, names, catalog, map);
+  std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
+  // A table that is nowhere, beside sharded ones: no shard can say so for all.
+  if (!analysis->tables.empty())
+    for (const RelationUse& use : analyzer.uses)
+      if (use.kind == RelationUse::Kind::kUnknown) {
+        AnalysisOutcome outcome;
+        outcome.unknown_names = true;
+        analysis->fixed.reset();
+        analysis->tables.clear();
+        analysis->several =
+            Error{.sqlstate = "42P01", .message = "relation \"" + use.display + "\" does not exist"};
+        outcome.analysis = std::move(analysis);
+        return outcome;
+      }
+  analysis->bytes = sizeof(Analysis) + statement->bytes() + analysis->units.size() * sizeof(parser::Range) +
+                    bytes_of(analysis->own);
+  for (const TouchedTable& table : analysis->tables) analysis->bytes += bytes_of(table.condition) + 64;
+  AnalysisOutcome outcome;
+  outcome.pinned = analyzer.pinned;
+  outcome.unknown_names = analyzer.unknown_names;
+  outcome.analysis = std::move(analysis);
+  return outcome;
+}
+
+}  // namespace kintsugi::planner

@@ -1,0 +1,48 @@
+// The parts of analyse(), one for each kind of statement. Private to planner/.
+#pragma once
+
+#include "planner/analysis_parts.h"
+#include "planner/analyzer.h"
+
+namespace kintsugi::planner {
+
+// "0A000: `what`. Hint: `instead`."
+Error refused(std::string what, std::string instead);
+
+// Everything that does not depend on how several shards are merged: tables and their keys, what may run where.
+// To be called when the analyzer has finished.
+void take_tables(Analyzer& analyzer, Analysis& analysis);
+
+// Edits that leave out hidden rows of the tables in the main text (and of the views in it). Says in
+// analysis.unhideable when they cannot be.
+// For UPDATE and DELETE: the block of their target, their WHERE, and where one may be put when there is none.
+struct WriteClauses {
+  const Block* block = nullptr;
+  parser::Range where_clause;
+  std::uint32_t where_goes = 0;
+};
+void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits,
+                   const WriteClauses* write = nullptr);
+
+// Why nothing of several shards can be planned for it at all; none: it may.
+std::optional<Error> hopeless(const Analyzer& analyzer);
+
+void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis);
+
+void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& analysis);
+void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& analysis);
+void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& analysis);
+void analyse_insert(Analyzer& analyzer, const parser::Insert& insert, Analysis& analysis);
+
+// The shards that have the replicated tables.
+std::vector<shardmap::ShardId> replicated_shards(const shardmap::ShardMap& map);
+
+// Tier 2 for the query, or why not.
+Result<FanOutTemplate> fan_out_of(Analyzer& analyzer, const parser::Query& query, const Shape& shape,
+                                  const TextEdits& ownership);
+
+// A type that a merge may order by, and whether its text form is good enough for that.
+enum class Order : std::uint8_t { kNo, kVisible, kBinaryOnly };
+Order order_of(std::uint32_t type, std::string_view collation);
+
+}  // namespace kintsugi::planner

@@ -1,0 +1,125 @@
+// What analyse() leaves for make_plan(). Private to planner/. Immutable once made; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "planner/analysis.h"
+#include "planner/key_set.h"
+#include "planner/text_template.h"
+
+namespace kintsugi::planner {
+
+// A sharded table that the statement reads or writes, and which of its keys.
+struct TouchedTable {
+  std::string display;
+  std::string map;
+  KeyCondition condition;
+  bool stored = false;  // the key of rows that are written: it must be known
+  friend bool operator==(const TouchedTable&, const TouchedTable&) = default;
+};
+
+// The whole key of every sharded table in the statement is this: the way of most statements.
+struct PointKey {
+  std::string map;
+  std::vector<Source> sources;
+};
+
+// LIMIT and OFFSET as the statement gives them.
+struct Limits {
+  std::optional<Source> limit, offset;
+  bool limit_one = false;
+};
+
+// Tier 2.
+struct FanOutTemplate {
+  std::optional<TextTemplate> text;  // none: the client's own
+  Merge merge;
+  Limits limits;
+  bool writes = false;
+};
+
+// Tiers 3 and 4.
+struct GatheredTemplate {
+  GatheredRelation relation;  // without tasks
+  TextTemplate text;
+  // Where its rows are: the sharded tables it is made of, by their place in Analysis::tables; none: a table
+  // that is on the finisher already, or on the home shard alone.
+  std::vector<std::size_t> tables;
+  bool home = false;
+};
+struct GatherTemplate {
+  Tier tier = Tier::kGather;
+  std::vector<GatheredTemplate> relations;
+  TextTemplate text;
+  bool needs_home = false;  // the final statement reads tables of the home shard
+  bool writes = false;
+};
+
+// INSERT ... VALUES into a sharded table.
+struct InsertTemplate {
+  std::string map;
+  std::string display;
+  std::vector<std::string> key;  // the columns' names
+  // For each row as analysed and each key column: where its value comes from; none: KG003 or not known, `why`.
+  struct Value {
+    std::optional<Source> source;
+    bool missing = false;  // left out or DEFAULT, without a constant default
+  };
+  std::vector<std::vector<Value>> rows;
+  std::optional<std::uint32_t> group;  // of slots: the first rows, of one form, are those of rows[0]
+  std::size_t group_rows = 0;          // as analysed
+  parser::Range values_range;          // from the first row to the last, in the analysed text
+  bool returning = false;
+  std::optional<Error> unsplittable;  // why it cannot be for several shards
+};
+
+// A plan that does not depend on values, one that cannot be, or one of the above.
+struct FixedPlan {
+  Plan plan;
+};
+
+class Analysis {
+ public:
+  std::shared_ptr<const parser::Statement> statement;
+  std::vector<parser::Range> units;  // of the normal form, counted from the statement's begin
+  std::vector<Constant> constants;
+
+  std::optional<FixedPlan> fixed;
+  std::optional<InsertTemplate> insert;
+
+  std::vector<TouchedTable> tables;  // each once
+  std::vector<std::string> maps;     // of the tables, each once
+  std::optional<PointKey> point;
+  bool home = false;      // it reads or writes the home shard's tables too
+  bool anywhere = false;  // without tables of one place: any shard will do
+  bool writes = false;
+  bool read_write_shardlets = false;  // writes into sharded tables: read only shardlets refuse it
+  bool depends_on_parameters = false;
+  bool replicated_target = false;
+  // UPDATE ... SET key = value: allowed when it is the key that the row has.
+  struct KeyUpdate {
+    std::size_t table = 0;
+    std::uint8_t column = 0;
+    std::optional<Source> value;  // none: something else than a value
+    std::string name;
+    bool inserted = false;  // by MERGE
+  };
+  std::vector<KeyUpdate> key_updates;
+  TextTemplate own;          // the client's text with hidden rows left out
+  std::vector<Owned> owned;  // whose
+  std::string unhideable;    // why hidden rows cannot be left out; empty: they can
+
+  // When the values lead to several shards.
+  std::variant<std::monostate, Error, FanOutTemplate, GatherTemplate> several;
+
+  std::size_t bytes = 0;
+};
+
+// analyse() for each kind of statement.
+class Analyzer;
+Error refused(std::string what, std::string instead);
+
+}  // namespace kintsugi::planner

@@ -1,0 +1,367 @@
+// INSERT: where its rows belong, from VALUES, from defaults, or from the rows of a SELECT.
+#include <algorithm>
+
+#include "planner/analyse.h"
+
+namespace kintsugi::planner {
+
+using parser::as;
+using Kind = RelationUse::Kind;
+
+namespace {
+
+// A default that is a plain literal: 7, -1, 'x'::text, true. As pg_get_expr() writes it.
+std::optional<Constant> constant_default(std::string_view text) {
+  Constant constant;
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (digits(text)) {
+    constant.kind = parser::SlotKind::kInteger;
+    constant.text = text;
+    return constant;
+  }
+  if (text == "true" || text == "false") {
+    constant.kind = text == "true" ? parser::SlotKind::kTrue : parser::SlotKind::kFalse;
+    return constant;
+  }
+  if (text.size() < 2 || text.front() != '\'') return std::nullopt;
+  std::size_t at = 1;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '\'') {
+      if (at + 1 >= text.size() || text[at + 1] != '\'') break;
+      ++at;
+    }
+    constant.text += text[at];
+  }
+  if (at >= text.size()) return std::nullopt;
+  const std::string_view rest = text.substr(at + 1);
+  if (!rest.empty() && (!rest.starts_with("::") || rest.find_first_of("(") != std::string_view::npos))
+    return std::nullopt;
+  constant.kind = parser::SlotKind::kString;
+  return constant;
+}
+
+class InsertAnalysis {
+ public:
+  InsertAnalysis(Analyzer& analyzer, const parser::Insert& insert, Analysis& analysis)
+      : analyzer_(analyzer), insert_(insert), analysis_(analysis) {}
+
+  void run() {
+    analyzer_.no_top();
+    analyzer_.with(insert_.with, nullptr, nullptr);
+    const auto index = static_cast<std::size_t>(analyzer_.target(insert_.table));
+    const parser::Query* source = insert_.source;
+    values_ = source != nullptr && source->body != nullptr &&
+                      source->body->kind == parser::SetOperand::Kind::kValues && source->with == nullptr &&
+                      source->order_by.empty() && source->limit == nullptr && source->offset == nullptr
+                  ? source->body
+                  : nullptr;
+    if (source != nullptr) shape_ = analyzer_.query(*source, nullptr, nullptr);
+    // RETURNING and ON CONFLICT see the target's columns.
+    target_ = &analyzer_.uses[index];
+    view_ = target_->relation != nullptr && target_->relation->kind == RelationKind::kView;
+    walk_rest();
+    analyzer_.finish();
+    target_ = &analyzer_.uses[index];
+    const RelationUse target = *target_;
+    // Its own rows are not read: it is no table whose keys are looked for.
+    analyzer_.uses.erase(analyzer_.uses.begin() + static_cast<std::ptrdiff_t>(index));
+    take_tables(analyzer_, analysis_);
+    analysis_.writes = true;
+    analysis_.anywhere = false;
+    analysis_.unhideable.clear();
+    switch (target.kind) {
+      case Kind::kSharded: sharded(target); break;
+      case Kind::kReplicated: replicated(target); break;
+      default: at_home(target); break;
+    }
+    analysis_.constants = analyzer_.constants;
+  }
+
+ private:
+  void walk_rest() {
+    Scope scope;
+    if (target_->relation != nullptr)
+      for (const Column& column : target_->relation->columns)
+        scope.visible.push_back({column.name, column.type, column.collation, kNoTerm, -1, -1});
+    Block block;
+    block.scope = &scope;
+    block.from_done = true;
+    if (insert_.on_conflict != nullptr) {
+      for (const parser::SetClause& set : insert_.on_conflict->set) analyzer_.expression(set.value, block);
+      analyzer_.expression(insert_.on_conflict->where, block);
+    }
+    for (const parser::Target& target : insert_.returning) analyzer_.expression(target.expr, block);
+    rest_problem_ = block.problem;
+    row_volatile_ = block.row_volatile;
+  }
+
+  void at_home(const RelationUse& target) {
+    analysis_.home = true;
+    if (view_) {
+      // A view that can be written to: its table is what counts.
+      analysis_.several = refused("INSERT into the view " + target.display, "Insert into its table.");
+      if (view_of_placed_table(target)) {
+        analysis_.fixed.reset();
+        refuse_always(refused("INSERT into the view " + target.display, "Insert into its table."));
+      }
+      return;
+    }
+    if (!analysis_.tables.empty())
+      analysis_.several = refused("INSERT into " + target.display +
+                                      ", which is on the home shard alone, of rows that "
+                                      "several shards have",
+                                  "Read the rows first, then insert them with VALUES or COPY.");
+  }
+
+  [[nodiscard]] bool view_of_placed_table(const RelationUse& target) {
+    const auto* query = target.relation->query ? target.relation->query->get<parser::Query>() : nullptr;
+    const parser::Select* select = query == nullptr ? nullptr : query->simple();
+    if (select == nullptr || select->from.size() != 1) return true;
+    const auto* ref = as<parser::TableRef>(select->from[0]);
+    return ref == nullptr || analyzer_.resolve(ref->name).kind != Kind::kHome;
+  }
+
+  // No plan for any values.
+  void refuse_always(Error error) {
+    analysis_.tables.clear();
+    analysis_.point.reset();
+    analysis_.several = std::move(error);
+  }
+
+  void replicated(const RelationUse& target) {
+    if (!analysis_.tables.empty() || analysis_.home ||
+        (shape_ && shape_->distribution.kind != Distribution::Kind::kEverywhere))
+      return refuse_always(
+          refused("INSERT into the replicated table " + target.display + " of rows that not every shard has",
+                  "Read the rows first, then insert them with VALUES or COPY."));
+    std::string own = row_volatile_                     ? "a volatile function"
+                      : analyzer_.session_time          ? "the time"
+                      : !analyzer_.one_place.empty()    ? "the function " + analyzer_.one_place
+                      : !analyzer_.reads_tables.empty() ? "the function " + analyzer_.reads_tables
+                                                        : "";
+    if (own.empty() && target.relation != nullptr)
+      for (const Column& column : target.relation->columns) {
+        if (column.generated || !left_to_default(*target.relation, column)) continue;
+        if (column.identity != 0)
+          own = "the identity column " + column.name;
+        else if (!column.default_expression.empty() && !constant_default(column.default_expression))
+          own = "the default of column " + column.name;
+      }
+    if (!own.empty())
+      return refuse_always(refused("INSERT into the replicated table " + target.display +
+                                       " with a value that each shard would have to make for itself, by " + own,
+                                   "Give the value itself, as a literal or a parameter."));
+    FanOut plan;
+    plan.writes = true;
+    plan.merge.kind = Merge::Kind::kOne;
+    for (const shardmap::ShardId shard : replicated_shards(analyzer_.map())) plan.tasks.push_back({shard, {}});
+    analysis_.fixed = FixedPlan{std::move(plan)};
+  }
+
+  // Whether some row leaves the column to its default.
+  [[nodiscard]] bool left_to_default(const Relation& relation, const Column& column) const {
+    const auto position = position_of(relation, column.name);
+    if (!position || insert_.source == nullptr) return true;
+    if (values_ == nullptr) return shape_ && shape_->known && *position >= shape_->columns.size();
+    return std::any_of(values_->values.begin(), values_->values.end(), [&](const auto& row) {
+      return *position >= row.size() || as<parser::Default>(row[*position]) != nullptr;
+    });
+  }
+
+  // The place of a column in the rows.
+  [[nodiscard]] std::optional<std::size_t> position_of(const Relation& relation, std::string_view name) const {
+    if (!insert_.columns.empty()) {
+      for (std::size_t i = 0; i < insert_.columns.size(); ++i)
+        if (insert_.columns[i].column.text == name && insert_.columns[i].steps.empty()) return i;
+      return std::nullopt;
+    }
+    for (std::size_t i = 0; i < relation.columns.size(); ++i)
+      if (relation.columns[i].name == name) return i;
+    return std::nullopt;
+  }
+
+  void sharded(const RelationUse& target) {
+    analysis_.read_write_shardlets = true;
+    if (target.relation == nullptr && insert_.columns.empty())
+      return refuse_always(
+          {.sqlstate = "42P01", .message = "relation \"" + target.display + "\" does not exist"});
+    if (const auto why = key_in_conflict(target))
+      return refuse_always(refused("ON CONFLICT DO UPDATE of the sharding key " + *why,
+                                   "Leave the key out of SET: the row that is there has the same."));
+    if (insert_.source == nullptr || values_ != nullptr)
+      rows(target);
+    else
+      of_query(target);
+  }
+
+  // A key column that ON CONFLICT would change.
+  [[nodiscard]] std::optional<std::string> key_in_conflict(const RelationUse& target) const {
+    if (insert_.on_conflict == nullptr) return std::nullopt;
+    const auto& key = target.table->key;
+    for (const parser::SetClause& set : insert_.on_conflict->set)
+      for (const parser::AssignTarget& assigned : set.targets) {
+        if (std::find(key.begin(), key.end(), assigned.column.text) == key.end()) continue;
+        // key = EXCLUDED.key, when the rows in conflict have the same key.
+        const auto* ref = as<parser::ColumnRef>(set.value);
+        const bool same =
+            ref != nullptr && ref->qualifier() == "excluded" && ref->column() == assigned.column.text;
+        const bool in_target = std::any_of(
+            insert_.on_conflict->target.begin(), insert_.on_conflict->target.end(),
+            [&](const parser::IndexElement& element) { return element.column.text == assigned.column.text; });
+        if (!same || !in_target) return std::string(assigned.column.text);
+      }
+    return std::nullopt;
+  }
+
+  InsertTemplate::Value value_of(const RelationUse& target, std::size_t key,
+                                 const parser::List<const parser::Expr*>* row) {
+    const std::string& name = target.table->key[key];
+    std::optional<std::size_t> position;
+    if (target.relation != nullptr)
+      position = position_of(*target.relation, name);
+    else
+      position = position_of(Relation{}, name);
+    InsertTemplate::Value value;
+    if (row != nullptr && position && *position < row->size() &&
+        as<parser::Default>((*row)[*position]) == nullptr) {
+      value.source = analyzer_.source_of((*row)[*position]);
+      return value;
+    }
+    const Column* column = target.relation == nullptr ? nullptr : target.relation->column(name);
+    value.missing = true;
+    if (column == nullptr) return value;
+    if (auto constant = constant_default(column->default_expression)) {
+      analyzer_.constants.push_back(std::move(*constant));
+      Source source;
+      source.index = static_cast<std::uint32_t>(analyzer_.constants.size() - 1);
+      value = {source, false};
+    }
+    return value;
+  }
+
+  void rows(const RelationUse& target) {
+    InsertTemplate made;
+    made.map = target.table->map;
+    made.display = target.display;
+    made.key = target.table->key;
+    made.returning = !insert_.returning.empty();
+    const auto add = [&](const parser::List<const parser::Expr*>* row) {
+      auto& values = made.rows.emplace_back();
+      for (std::size_t i = 0; i < made.key.size(); ++i) values.push_back(value_of(target, i, row));
+    };
+    if (values_ == nullptr) {
+      add(nullptr);
+    } else {
+      for (const auto& row : values_->values) add(&row);
+      made.values_range = {values_->value_rows.front().begin, values_->value_rows.back().end};
+      const std::uint32_t begin = analyzer_.begin() + made.values_range.begin;
+      const auto& groups = analyzer_.normal().groups();
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        if (!groups[i].rows || groups[i].range.begin != begin) continue;
+        made.group = static_cast<std::uint32_t>(i);
+        made.group_rows = static_cast<std::size_t>(std::count_if(
+            values_->value_rows.begin(), values_->value_rows.end(),
+            [&](const parser::Range& row) { return analyzer_.begin() + row.end <= groups[i].range.end; }));
+      }
+    }
+    if (!rest_problem_.empty() ||
+        (shape_ && shape_->distribution.kind == Distribution::Kind::kSpread && !analysis_.tables.empty()))
+      made.unsplittable = refused("INSERT of rows for several shards that reads sharded tables in a subquery",
+                                  "Read the values first, then insert them.");
+    if (auto error = hopeless(analyzer_)) made.unsplittable = std::move(*error);
+    if (analyzer_.statement().parameters() > 0) analysis_.depends_on_parameters = true;
+    analysis_.insert = std::move(made);
+  }
+
+  void of_query(const RelationUse& target) {
+    const Shape& shape = *shape_;
+    std::vector<std::optional<std::size_t>> positions;
+    for (const std::string& name : target.table->key)
+      positions.push_back(target.relation != nullptr ? position_of(*target.relation, name)
+                                                     : position_of(Relation{}, name));
+    const parser::Select* select = insert_.source->simple();
+    // The same value for all rows.
+    std::vector<KeyCondition> equal;
+    KeyTerms terms;
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      if (!positions[i] || !shape.known || *positions[i] >= shape.columns.size()) {
+        return refuse_always({.sqlstate = std::string(sqlstate::kKeyMissing),
+                              .message = "INSERT ... SELECT into " + target.display +
+                                         " without its sharding key " + target.table->key[i],
+                              .hint = "Name the column in the INSERT and select a value for it."});
+      }
+      terms.push_back(shape.columns[*positions[i]].term);
+      const bool plain =
+          select != nullptr && *positions[i] < select->targets.size() &&
+          std::none_of(select->targets.begin(), select->targets.end(),
+                       [](const parser::Target& each) { return each.expr == nullptr || each.star; });
+      if (!plain) continue;
+      if (auto source = analyzer_.source_of(select->targets[*positions[i]].expr)) {
+        KeyCondition leaf;
+        leaf.op = KeyCondition::Op::kEqual;
+        leaf.column = static_cast<std::uint8_t>(i);
+        leaf.source = *source;
+        equal.push_back(std::move(leaf));
+      }
+    }
+    const std::string pin =
+        "Select the sharding key of the rows that are read as the key of the new ones, or give it as one "
+        "literal or parameter.";
+    analysis_.several = refused("INSERT ... SELECT into " + target.display +
+                                    " of rows that other shards have, or whose sharding key is worked out",
+                                pin);
+    if (equal.size() == positions.size()) {
+      TouchedTable table{target.display, target.table->map, KeyCondition::both(std::move(equal))};
+      table.stored = true;
+      analysis_.tables.push_back(std::move(table));
+      if (std::find(analysis_.maps.begin(), analysis_.maps.end(), target.table->map) == analysis_.maps.end())
+        analysis_.maps.push_back(target.table->map);
+      analysis_.point.reset();
+      analysis_.depends_on_parameters |= analyzer_.statement().parameters() > 0;
+      return;
+    }
+    // The key of rows that are read: they stay where they are.
+    const bool kept = std::any_of(analyzer_.uses.begin(), analyzer_.uses.end(), [&](const RelationUse& use) {
+      if (use.kind != Kind::kSharded || use.mapping != target.mapping || use.nullable) return false;
+      for (std::size_t i = 0; i < terms.size(); ++i)
+        if (!analyzer_.equal(terms[i], use.first_term + static_cast<TermId>(i))) return false;
+      return true;
+    });
+    if (!kept) {
+      const Error error = std::get<Error>(analysis_.several);
+      return refuse_always(error);
+    }
+    if (auto error = hopeless(analyzer_)) {
+      analysis_.several = std::move(*error);
+      return;
+    }
+    TextEdits edits(analyzer_.statement().text(), true);
+    add_ownership(analyzer_, analysis_, edits);
+    if (shape.distribution.kind == Distribution::Kind::kSharded &&
+        shape.distribution.mapping == target.mapping && analyzer_.one_place.empty()) {
+      FanOutTemplate fan_out;
+      fan_out.writes = true;
+      analysis_.several = std::move(fan_out);
+    }
+  }
+
+  Analyzer& analyzer_;
+  const parser::Insert& insert_;
+  Analysis& analysis_;
+  const parser::SetOperand* values_ = nullptr;
+  std::optional<Shape> shape_;
+  const RelationUse* target_ = nullptr;
+  bool view_ = false;
+  bool row_volatile_ = false;
+  std::string rest_problem_;
+};
+
+}  // namespace
+
+void analyse_insert(Analyzer& analyzer, const parser::Insert& insert, Analysis& analysis) {
+  InsertAnalysis(analyzer, insert, analysis).run();
+}
+
+}  // namespace kintsugi::planner

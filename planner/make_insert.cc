@@ -1,0 +1,77 @@
+#include "planner/make_insert.h"
+
+#include "parser/scanner.h"
+
+namespace kintsugi::planner {
+
+InsertRows::InsertRows(const InsertTemplate& insert, const Values& values) : insert_(insert), values_(values) {
+  size_ = insert.rows.size();
+  if (!insert.group) return;
+  const parser::SlotGroup& group = values.normal->groups()[*insert.group];
+  if (group.stride > 0)
+    grouped_ = group.count / group.stride;
+  else
+    grouped_ = texts().size() - (insert.rows.size() - insert.group_rows);
+  size_ = grouped_ + insert.rows.size() - insert.group_rows;
+}
+
+Status InsertRows::key_of(std::size_t row, const shardmap::KeyTypes& types,
+                          const std::vector<Constant>& constants, std::string& key) const {
+  const bool in_group = row < grouped_;
+  const auto& values = in_group ? insert_.rows.front() : insert_.rows[row - grouped_ + insert_.group_rows];
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const InsertTemplate::Value& value = values[i];
+    const std::string& name = insert_.key[i];
+    if (value.missing)
+      return fail(sqlstate::kKeyMissing,
+                  "the sharding key " + name + " is missing in this INSERT into " + insert_.display,
+                  "Name the column and give it a value: its default is not a constant.");
+    KeyOutcome outcome = KeyOutcome::kUnknown;
+    if (value.source)
+      outcome = append_source(*value.source, types[i], KeyUse::kStore, values_, constants, key,
+                              in_group ? static_cast<std::uint32_t>(row) : 0);
+    switch (outcome) {
+      case KeyOutcome::kValue: break;
+      case KeyOutcome::kNull:
+        return fail(sqlstate::kKeyMissing,
+                    "the sharding key " + name + " is NULL in this INSERT into " + insert_.display,
+                    "Every row of a sharded table needs its key.");
+      case KeyOutcome::kUnknown:
+        return fail(
+            sqlstate::kNotSupported,
+            "the sharding key " + name + " of table " + insert_.display + " is worked out in this INSERT",
+            "Give it as a literal or a parameter of type " + std::string(shardmap::name_of(types[i])) + ".");
+      case KeyOutcome::kInvalid:
+      case KeyOutcome::kNoSuch:
+        return fail("22P02", "invalid input for the sharding key " + name + " of type " +
+                                 std::string(shardmap::name_of(types[i])));
+    }
+  }
+  return {};
+}
+
+std::vector<parser::Range> InsertRows::texts() const {
+  if (!insert_.group) return {};
+  const std::string_view text = values_.normal->text();
+  const auto& units = values_.normal->units();
+  parser::Scanner scanner(text.substr(0, units.back().end), true);
+  scanner.seek(values_.normal->groups()[*insert_.group].range.begin);
+  std::vector<parser::Range> rows;
+  int depth = 0;
+  bool row_expected = true;
+  for (;;) {
+    const parser::Token token = scanner.next();
+    if (token.kind == parser::TokenKind::kEnd || token.kind == parser::TokenKind::kError) break;
+    if (depth == 0) {
+      const bool open = parser::is_symbol(text, token, "(");
+      if (row_expected ? !open : !parser::is_symbol(text, token, ",")) break;
+      if (open) rows.push_back({token.begin, token.end});
+      row_expected = !open;
+    }
+    if (parser::is_symbol(text, token, "(")) ++depth;
+    if (parser::is_symbol(text, token, ")") && --depth == 0) rows.back().end = token.end;
+  }
+  return rows;
+}
+
+}  // namespace kintsugi::planner

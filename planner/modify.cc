@@ -1,0 +1,199 @@
+// UPDATE, DELETE and MERGE.
+#include <algorithm>
+
+#include "planner/analyse.h"
+
+namespace kintsugi::planner {
+
+using parser::as;
+using Kind = RelationUse::Kind;
+
+std::vector<shardmap::ShardId> replicated_shards(const shardmap::ShardMap& map) {
+  std::vector<shardmap::ShardId> all;
+  for (const shardmap::Shard* shard : map.shards())
+    if (shard->state != shardmap::ShardState::kPreparing) all.push_back(shard->id);
+  return all;
+}
+
+namespace {
+
+const RelationUse* target_of(const Analyzer& analyzer) {
+  for (const RelationUse& use : analyzer.uses)
+    if (use.target) return &use;
+  return nullptr;
+}
+
+// The keys that SET changes.
+void take_key_updates(Analyzer& analyzer, parser::List<parser::SetClause> set, const Block& block,
+                      Analysis& analysis) {
+  const RelationUse* target = target_of(analyzer);
+  if (target == nullptr || target->kind != Kind::kSharded) return;
+  const auto table =
+      std::find_if(analysis.tables.begin(), analysis.tables.end(), [&](const TouchedTable& each) {
+        return each.map == target->table->map && each.condition == target->condition;
+      });
+  for (const parser::SetClause& clause : set)
+    for (std::size_t i = 0; i < clause.targets.size(); ++i) {
+      const auto& key = target->table->key;
+      const auto at = std::find(key.begin(), key.end(), clause.targets[i].column.text);
+      if (at == key.end()) continue;
+      const parser::Expr* value = clause.value;
+      if (clause.multiple) {
+        const auto* row = as<parser::Row>(value);
+        value = row != nullptr && i < row->elements.size() ? row->elements[i] : nullptr;
+      }
+      const auto column = static_cast<std::uint8_t>(at - key.begin());
+      // SET key = key.
+      const TermId term = value == nullptr ? kNoTerm : analyzer.term_of(value, *block.scope);
+      if (term == target->first_term + column) continue;
+      Analysis::KeyUpdate update{static_cast<std::size_t>(table - analysis.tables.begin()), column, {}, *at};
+      if (value != nullptr) update.value = analyzer.source_of(value);
+      if (update.value && update.value->kind == Source::Kind::kParameter) analysis.depends_on_parameters = true;
+      analysis.key_updates.push_back(std::move(update));
+    }
+  analysis.constants = analyzer.constants;
+}
+
+// One statement on all shards: they must do the very same.
+void write_everywhere(Analyzer& analyzer, const Block& block, Analysis& analysis) {
+  const std::string display = target_of(analyzer)->display;
+  if (!analysis.tables.empty() || analysis.home) {
+    analysis.several =
+        refused("a write to the replicated table " + display + " that reads other tables than replicated ones",
+                "Read the rows first, then write them with INSERT ... VALUES or by their keys.");
+    analysis.tables.clear();
+    analysis.point.reset();
+    return;
+  }
+  const std::string volatile_name = block.row_volatile               ? "a volatile function"
+                                    : analyzer.session_time          ? "the time"
+                                    : !analyzer.one_place.empty()    ? "the function " + analyzer.one_place
+                                    : !analyzer.reads_tables.empty() ? "the function " + analyzer.reads_tables
+                                                                     : "";
+  if (!volatile_name.empty()) {
+    analysis.several = refused("a write to the replicated table " + display +
+                                   " with a value that each shard would have "
+                                   "to make for itself, by " +
+                                   volatile_name,
+                               "Give the value itself, as a literal or a parameter.");
+    return;
+  }
+  FanOut plan;
+  plan.writes = true;
+  plan.merge.kind = Merge::Kind::kOne;
+  for (const shardmap::ShardId shard : replicated_shards(analyzer.map())) plan.tasks.push_back({shard, {}});
+  analysis.fixed = FixedPlan{std::move(plan)};
+}
+
+// What UPDATE and DELETE have in common once they are read.
+void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& clauses, bool current_of,
+                  Analysis& analysis) {
+  analyzer.finish();
+  take_tables(analyzer, analysis);
+  analysis.writes = true;
+  analysis.anywhere = false;
+  if (analysis.replicated_target) return write_everywhere(analyzer, block, analysis);
+  TextEdits edits(analyzer.statement().text(), true);
+  add_ownership(analyzer, analysis, edits, &clauses);
+  if (analysis.tables.empty()) return;
+  if (auto error = hopeless(analyzer)) {
+    analysis.several = std::move(*error);
+    return;
+  }
+  const std::string pin = "Say with = which sharding key it is for.";
+  const RelationUse* target = target_of(analyzer);
+  if (target == nullptr || target->kind != Kind::kSharded) {
+    analysis.several = refused("a write to " + (target == nullptr ? "a table" : target->display) +
+                                   " that reads sharded tables of several shards",
+                               "Read the rows first, then write them by their keys.");
+  } else if (current_of) {
+    analysis.several = refused("WHERE CURRENT OF a cursor over several shards", pin);
+  } else if (!block.problem.empty() || block.from.kind != Distribution::Kind::kSharded) {
+    analysis.several = refused(
+        "a write over several shards of which " + (block.problem.empty() ? block.from.why : block.problem),
+        pin);
+  } else if (!analyzer.one_place.empty()) {
+    analysis.several = refused("the function " + analyzer.one_place + " in a write over several shards",
+                               "Call it in a statement of its own and give its value.");
+  } else {
+    FanOutTemplate fan_out;
+    fan_out.writes = true;
+    analysis.several = std::move(fan_out);
+  }
+}
+
+}  // namespace
+
+void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& analysis) {
+  analyzer.no_top();
+  analyzer.with(update.with, nullptr, nullptr);
+  Block* block = analyzer.modification(update.table, update.from, update.where);
+  for (const parser::SetClause& set : update.set) analyzer.expression(set.value, *block);
+  analyzer.returning(update.returning, *block);
+  const std::uint32_t where_goes = update.from.empty() ? update.set_clause.end : update.from_clause.end;
+  const WriteClauses clauses{block, update.where == nullptr ? parser::Range{} : update.where_clause,
+                             where_goes};
+  finish_write(analyzer, *block, clauses, !update.current_of.text.empty(), analysis);
+  if (!analysis.fixed) take_key_updates(analyzer, update.set, *block, analysis);
+}
+
+void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& analysis) {
+  analyzer.no_top();
+  analyzer.with(del.with, nullptr, nullptr);
+  Block* block = analyzer.modification(del.table, del.using_items, del.where);
+  analyzer.returning(del.returning, *block);
+  const std::uint32_t where_goes = del.using_items.empty() ? del.table.range.end : del.using_clause.end;
+  const WriteClauses clauses{block, del.where == nullptr ? parser::Range{} : del.where_clause, where_goes};
+  finish_write(analyzer, *block, clauses, !del.current_of.text.empty(), analysis);
+}
+
+void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& analysis) {
+  analyzer.no_top();
+  analyzer.with(merge.with, nullptr, nullptr);
+  Block* block = analyzer.merge(merge);
+  const RelationUse* target = target_of(analyzer);
+  for (const parser::MergeWhen& when : merge.when) {
+    analyzer.expression(when.condition, *block);
+    for (const parser::SetClause& set : when.set) analyzer.expression(set.value, *block);
+    for (const parser::Expr* value : when.values) analyzer.expression(value, *block);
+  }
+  analyzer.finish();
+  take_tables(analyzer, analysis);
+  analysis.writes = true;
+  analysis.anywhere = false;
+  if (analysis.replicated_target) return write_everywhere(analyzer, *block, analysis);
+  TextEdits edits(analyzer.statement().text(), true);
+  add_ownership(analyzer, analysis, edits);
+  analysis.unhideable = "MERGE";
+  const Error one_shard =
+      refused("MERGE over several shards",
+              "Say in ON with = which sharding key it is for, or use INSERT ... ON CONFLICT, UPDATE "
+              "and DELETE.");
+  if (!analysis.tables.empty()) analysis.several = one_shard;
+  if (target == nullptr || target->kind != Kind::kSharded) return;
+  for (const parser::MergeWhen& when : merge.when) {
+    take_key_updates(analyzer, when.set, *block, analysis);
+    if (when.action != parser::MergeWhen::Action::kInsert) continue;
+    // What it inserts must have the key that ON names, or nobody knows where it belongs.
+    for (std::size_t i = 0; i < target->table->key.size(); ++i) {
+      std::optional<std::size_t> position;
+      if (when.columns.empty()) {
+        for (std::size_t k = 0; target->relation != nullptr && k < target->relation->columns.size(); ++k)
+          if (target->relation->columns[k].name == target->table->key[i]) position = k;
+      }
+      for (std::size_t k = 0; k < when.columns.size(); ++k)
+        if (when.columns[k].column.text == target->table->key[i]) position = k;
+      Analysis::KeyUpdate update{0, static_cast<std::uint8_t>(i), {}, target->table->key[i]};
+      for (std::size_t k = 0; k < analysis.tables.size(); ++k)
+        if (analysis.tables[k].condition == target->condition && analysis.tables[k].map == target->table->map)
+          update.table = k;
+      if (position && *position < when.values.size()) update.value = analyzer.source_of(when.values[*position]);
+      update.inserted = true;
+      analysis.key_updates.push_back(std::move(update));
+    }
+  }
+  analysis.constants = analyzer.constants;
+  if (analyzer.statement().parameters() > 0) analysis.depends_on_parameters = true;
+}
+
+}  // namespace kintsugi::planner

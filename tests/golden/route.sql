@@ -1,0 +1,94 @@
+SELECT 1
+-- tier 1: route to any shard
+
+SELECT * FROM settings WHERE key = 'a'
+-- tier 1: route to s1
+
+SELECT * FROM orders WHERE tenant_id = 5
+-- tier 1: route to s1, shardlet t1
+
+SELECT * FROM orders WHERE 150 = tenant_id AND status = 'open'
+-- tier 1: route to s2, shardlet t2
+
+SELECT * FROM orders WHERE tenant_id = '42'
+-- tier 1: route to s1, shardlet t1
+
+SELECT * FROM orders WHERE tenant_id = -42
+-- tier 1: route to s1, shardlet t1
+
+SELECT * FROM orders WHERE tenant_id = 350::int
+-- tier 1: route to s3, shardlet t4
+
+--! $1 bigint = 250
+SELECT * FROM orders WHERE tenant_id = $1
+-- tier 1: route to s1, shardlet t3
+
+--! $1 integer = 250
+SELECT * FROM orders WHERE tenant_id = $1
+-- tier 1: route to s1, shardlet t3
+
+--! $1 unknown = 150
+SELECT * FROM orders WHERE tenant_id = $1
+-- tier 1: route to s2, shardlet t2
+
+--! $1 bigint = NULL
+SELECT * FROM orders WHERE tenant_id = $1
+-- tier 1: route to s1
+
+SELECT * FROM orders o JOIN items i ON i.tenant_id = o.tenant_id AND i.order_id = o.id WHERE o.tenant_id = 150
+-- tier 1: route to s2, shardlet t2
+
+SELECT * FROM orders o JOIN plans p ON p.id = o.plan_id WHERE o.tenant_id = 150
+-- tier 1: route to s2, shardlet t2
+
+SELECT * FROM customers WHERE region = 'de'
+-- tier 1: route to s2, shardlet eu
+
+SELECT * FROM customers WHERE region = 'xx'
+-- refused KG001: no shardlet of map regions has the key ('xx')
+--   hint: CREATE SHARDLET makes one for it; SHOW SHARDLETS OF regions lists those that are there.
+
+SELECT * FROM accounts WHERE id = '6ba7b810-9dad-11d1-80b4-00c04fd430c8'
+-- tier 1: route to s2, shardlet u2
+
+SELECT * FROM cells WHERE x = 5 AND y = 'z'
+-- tier 1: route to s2, shardlet c2
+
+SELECT * FROM cells WHERE (x, y) = (5, 'a')
+-- tier 1: route to s1, shardlet c1
+
+SELECT * FROM plans
+-- tier 1: route to any shard
+
+SELECT * FROM orders
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT * FROM orders ORDER BY id
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: merge in order of column 2 bigint
+
+SELECT count(*) FROM orders
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: fold one row from each: sum bigint
+
+SELECT * FROM states WHERE id = 5
+-- tier 1: route to s1, shardlet open
+
+SELECT * FROM states WHERE id = 25
+-- refused KG002: shardlet closed is offline
+--   hint: ALTER SHARDLET closed SET ONLINE opens it again.
+
+SELECT * FROM states WHERE id = 35
+-- hold: shardlet held is being handed over
+
+SELECT * FROM states WHERE id = 15
+-- tier 1: route to s2, shardlet readonly
+
+SELECT * FROM states WHERE id = 15 FOR UPDATE
+-- refused KG002: shardlet readonly is read only
+--   hint: ALTER SHARDLET readonly SET ONLINE lets statements write to it again.
+

@@ -1,0 +1,31 @@
+CREATE TABLE orders (tenant_id bigint NOT NULL, id bigint NOT NULL, status text, amount numeric, qty int,
+  placed timestamptz DEFAULT now(), note varchar, code text COLLATE "C", plan_id int, PRIMARY KEY (tenant_id, id)) SHARD BY tenants (tenant_id);
+CREATE TABLE items (tenant_id bigint NOT NULL, order_id bigint NOT NULL, pos int NOT NULL, sku text, price numeric,
+  PRIMARY KEY (tenant_id, order_id, pos)) SHARD BY tenants (tenant_id);
+CREATE TABLE notes (tenant_id bigint NOT NULL DEFAULT 7, id bigserial, body text) SHARD BY tenants (tenant_id);
+CREATE TABLE customers (region varchar NOT NULL, id int NOT NULL, name text, born date, data jsonb) SHARD BY regions (region);
+CREATE TABLE accounts (id uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY, email text, balance bigint) SHARD BY users (id);
+CREATE TABLE cells (x int NOT NULL, y text COLLATE "C" NOT NULL, v int, PRIMARY KEY (x, y)) SHARD BY cells (x, y);
+CREATE TABLE states (id int NOT NULL PRIMARY KEY, v text) SHARD BY states (id);
+CREATE TABLE moves (id int NOT NULL PRIMARY KEY, v text) SHARD BY moves (id);
+CREATE TABLE moves2 (id int NOT NULL, w text) SHARD BY moves (id);
+CREATE TABLE events (day date NOT NULL, id bigint, kind text) SHARD BY days (day);
+CREATE TABLE events_2024 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+CREATE TABLE plans (id int PRIMARY KEY, name text, price numeric) REPLICATED;
+CREATE TABLE countries (code text PRIMARY KEY, name text, updated timestamptz DEFAULT now()) REPLICATED;
+CREATE TABLE settings (key text PRIMARY KEY, value text);
+CREATE TABLE audit (id bigserial PRIMARY KEY, tenant_id bigint, what text);
+CREATE SCHEMA shop;
+CREATE TABLE shop.orders (id int PRIMARY KEY, x text);
+CREATE VIEW open_orders (tenant_id, id, amount) AS SELECT orders.tenant_id, orders.id, orders.amount FROM public.orders WHERE orders.status = 'open';
+CREATE VIEW order_totals (tenant_id, total) AS SELECT o.tenant_id, sum(o.amount) FROM public.orders o GROUP BY o.tenant_id;
+CREATE VIEW status_counts (status, n) AS SELECT o.status, count(*) FROM public.orders o GROUP BY o.status;
+CREATE VIEW moving (id, v) AS SELECT m.id, m.v FROM public.moves m;
+CREATE VIEW prices (name, price) AS SELECT p.name, p.price FROM public.plans p;
+CREATE SEQUENCE invoice_numbers;
+CREATE INDEX orders_status ON orders (status);
+CREATE INDEX settings_value ON settings (value);
+CREATE FUNCTION add_tax (numeric) RETURNS numeric IMMUTABLE LANGUAGE sql AS 'select $1 * 1.2';
+CREATE FUNCTION total_of (bigint) RETURNS numeric STABLE LANGUAGE sql AS 'select 1.0';
+CREATE FUNCTION log_it (text) RETURNS void LANGUAGE sql AS 'select 1';
+CREATE TYPE mood AS ENUM ('sad', 'happy');

@@ -1,0 +1,236 @@
+INSERT INTO orders (tenant_id, id) VALUES (5, 1)
+-- tier 1: route to s1, shardlet t1, writes
+
+INSERT INTO orders VALUES (150, 1, 'open')
+-- tier 1: route to s2, shardlet t2, writes
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 5), (2, 150), (3, 201), (4, 151)
+-- tier 2: 2 shards, writes
+--   s1: INSERT INTO orders (id, tenant_id) VALUES (1, 5), (3, 201)
+--   s2: INSERT INTO orders (id, tenant_id) VALUES (2, 150), (4, 151)
+--   merge: concatenate
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 5), (2, 150), (3, 201) RETURNING id
+-- tier 2: 2 shards, writes
+--   s1: INSERT INTO orders (id, tenant_id) VALUES (1, 5), (3, 201) RETURNING id
+--   s2: INSERT INTO orders (id, tenant_id) VALUES (2, 150) RETURNING id
+--   merge: rows in the order of tasks 1 2 1
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 5), (2, 7)
+-- tier 1: route to s1, shardlet t1, writes
+
+INSERT INTO orders (id) VALUES (1)
+-- refused KG003: the sharding key tenant_id is missing in this INSERT into public.orders
+--   hint: Name the column and give it a value: its default is not a constant.
+
+INSERT INTO orders (id, tenant_id) VALUES (1, NULL)
+-- refused KG003: the sharding key tenant_id is NULL in this INSERT into public.orders
+--   hint: Every row of a sharded table needs its key.
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 2 + 3)
+-- refused 0A000: the sharding key tenant_id of table public.orders is worked out in this INSERT
+--   hint: Give it as a literal or a parameter of type bigint.
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 5.5)
+-- refused 0A000: the sharding key tenant_id of table public.orders is worked out in this INSERT
+--   hint: Give it as a literal or a parameter of type bigint.
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 'x')
+-- refused 22P02: invalid input for the sharding key tenant_id of type bigint
+
+INSERT INTO orders (tenant_id, id, status) VALUES (5, 1, lower('A')), (150, 2, 'b')
+-- tier 2: 2 shards, writes
+--   s1: INSERT INTO orders (tenant_id, id, status) VALUES (5, 1, lower('A'))
+--   s2: INSERT INTO orders (tenant_id, id, status) VALUES (150, 2, 'b')
+--   merge: concatenate
+
+--! $1 bigint = 150
+--! $2 bigint = 1
+INSERT INTO orders (tenant_id, id) VALUES ($1, $2)
+-- tier 1: route to s2, shardlet t2, writes
+
+--! $1 bigint = 150
+--! $2 bigint = 1
+INSERT INTO orders (tenant_id, id) VALUES ($1, $2), ($2, 5) RETURNING *
+-- tier 2: 2 shards, writes
+--   s1: INSERT INTO orders (tenant_id, id) VALUES ($2, 5) RETURNING *
+--   s2: INSERT INTO orders (tenant_id, id) VALUES ($1, $2) RETURNING *
+--   merge: rows in the order of tasks 2 1
+
+INSERT INTO notes (body) VALUES ('x')
+-- tier 1: route to s1, shardlet t1, writes
+
+INSERT INTO notes DEFAULT VALUES
+-- tier 1: route to s1, shardlet t1, writes
+
+INSERT INTO accounts (email) VALUES ('x')
+-- refused KG003: the sharding key id is missing in this INSERT into public.accounts
+--   hint: Name the column and give it a value: its default is not a constant.
+
+INSERT INTO customers (region, id) VALUES ('de', 1), ('us', 2)
+-- tier 2: 2 shards, writes
+--   s2: INSERT INTO customers (region, id) VALUES ('de', 1)
+--   s3: INSERT INTO customers (region, id) VALUES ('us', 2)
+--   merge: concatenate
+
+INSERT INTO orders (tenant_id, id) VALUES (5, 1) ON CONFLICT (tenant_id, id) DO UPDATE SET status = 'x'
+-- tier 1: route to s1, shardlet t1, writes
+
+INSERT INTO orders (tenant_id, id) VALUES (5, 1) ON CONFLICT (tenant_id, id) DO UPDATE SET tenant_id = EXCLUDED.tenant_id
+-- tier 1: route to s1, shardlet t1, writes
+
+INSERT INTO orders (tenant_id, id) VALUES (5, 1) ON CONFLICT (tenant_id, id) DO UPDATE SET tenant_id = 7
+-- refused 0A000: ON CONFLICT DO UPDATE of the sharding key tenant_id
+--   hint: Leave the key out of SET: the row that is there has the same.
+
+INSERT INTO items SELECT tenant_id, id, 1, 'x', amount FROM orders
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+INSERT INTO items SELECT id, id, 1, 'x', amount FROM orders
+-- refused 0A000: INSERT ... SELECT into public.items of rows that other shards have, or whose sharding key is worked out
+--   hint: Select the sharding key of the rows that are read as the key of the new ones, or give it as one literal or parameter.
+
+INSERT INTO items SELECT tenant_id, id, 1, 'x', amount FROM orders WHERE tenant_id = 150 ORDER BY id LIMIT 3
+-- refused 0A000: INSERT ... SELECT into public.items of rows that other shards have, or whose sharding key is worked out
+--   hint: Select the sharding key of the rows that are read as the key of the new ones, or give it as one literal or parameter.
+
+INSERT INTO items SELECT 150, id, 1, 'x', amount FROM orders WHERE tenant_id = 150 ORDER BY id LIMIT 3
+-- tier 1: route to s2, shardlet t2, writes
+
+INSERT INTO items SELECT 150, id, 1, name, price FROM plans
+-- tier 1: route to s2, shardlet t2, writes
+
+INSERT INTO settings VALUES ('a', 'b')
+-- tier 1: route to s1, writes
+
+INSERT INTO plans VALUES (1, 'a', 2.5)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+INSERT INTO countries (code, name) VALUES ('de', 'Germany')
+-- refused 0A000: INSERT into the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+--   hint: Give the value itself, as a literal or a parameter.
+
+INSERT INTO countries (code, name, updated) VALUES ('de', 'Germany', now())
+-- refused 0A000: INSERT into the replicated table public.countries with a value that each shard would have to make for itself, by the time
+--   hint: Give the value itself, as a literal or a parameter.
+
+INSERT INTO countries (code, name, updated) VALUES ('de', 'Germany', '2024-01-01 00:00+00')
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE orders SET status = 'x' WHERE tenant_id = 5 AND id = 3
+-- tier 1: route to s1, shardlet t1, writes
+
+UPDATE orders SET status = 'x' WHERE tenant_id = 5 AND id IN (3, 4, 5)
+-- tier 1: route to s1, shardlet t1, writes
+
+UPDATE orders SET status = 'x' WHERE tenant_id IN (5, 150)
+-- tier 2: 2 shards, writes
+--   s1, s2: (own text)
+--   merge: concatenate
+
+UPDATE orders SET status = 'x'
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+UPDATE orders SET tenant_id = 6 WHERE tenant_id = 5
+-- refused 0A000: UPDATE of the sharding key tenant_id
+--   hint: DELETE the row and INSERT it with its new key, in one transaction.
+
+UPDATE orders SET tenant_id = 5, status = 'x' WHERE tenant_id = 5
+-- tier 1: route to s1, shardlet t1, writes
+
+UPDATE orders SET tenant_id = tenant_id WHERE tenant_id < 50
+-- tier 1: route to s1, shardlet t1, writes
+
+UPDATE orders o SET amount = i.price FROM items i WHERE i.tenant_id = o.tenant_id AND i.order_id = o.id
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+UPDATE orders o SET amount = i.price FROM items i WHERE i.order_id = o.id
+-- refused 0A000: a write over several shards of which it joins sharded tables on something else than their sharding keys
+--   hint: Say with = which sharding key it is for.
+
+UPDATE plans SET price = 3 WHERE id = 1
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET price = random()
+-- refused 0A000: a write to the replicated table public.plans with a value that each shard would have to make for itself, by a volatile function
+--   hint: Give the value itself, as a literal or a parameter.
+
+UPDATE plans SET price = (SELECT max(amount) FROM orders)
+-- refused 0A000: a write to the replicated table public.plans that reads other tables than replicated ones
+--   hint: Read the rows first, then write them with INSERT ... VALUES or by their keys.
+
+UPDATE states SET v = 'x' WHERE id = 15
+-- refused KG002: shardlet readonly is read only
+--   hint: ALTER SHARDLET readonly SET ONLINE lets statements write to it again.
+
+UPDATE states SET v = 'x' WHERE id < 10
+-- tier 1: route to s1, shardlet open, writes
+
+UPDATE moves SET v = 'x' WHERE id < 10
+-- tier 1: route to s1, shardlet m1, writes
+--   text: UPDATE moves SET v = 'x' WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE) AND (id < 10)
+
+UPDATE moves SET v = 'x' WHERE v = 'a' OR v = 'b'
+-- tier 2: 2 shards, writes
+--   s1: UPDATE moves SET v = 'x' WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE) AND (v = 'a' OR v = 'b')
+--   s2: (own text)
+--   merge: concatenate
+
+UPDATE moves SET v = 'x'
+-- tier 2: 2 shards, writes
+--   s1: UPDATE moves SET v = 'x' WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE)
+--   s2: (own text)
+--   merge: concatenate
+
+DELETE FROM orders WHERE tenant_id = 350
+-- tier 1: route to s3, shardlet t4, writes
+
+DELETE FROM orders USING plans p WHERE p.id = orders.plan_id AND p.name = 'x'
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+DELETE FROM moves
+-- tier 2: 2 shards, writes
+--   s1: DELETE FROM moves WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE)
+--   s2: (own text)
+--   merge: concatenate
+
+DELETE FROM settings
+-- tier 1: route to s1, writes
+
+DELETE FROM orders WHERE id IN (SELECT order_id FROM items i WHERE i.tenant_id = orders.tenant_id)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+DELETE FROM orders WHERE id IN (SELECT order_id FROM items)
+-- refused 0A000: a write over several shards of which a subquery reads a sharded table, not by the key of the row outside
+--   hint: Say with = which sharding key it is for.
+
+MERGE INTO orders o USING plans p ON o.tenant_id = 5 AND o.plan_id = p.id WHEN MATCHED THEN UPDATE SET note = p.name
+-- tier 1: route to s1, shardlet t1, writes
+
+MERGE INTO orders o USING plans p ON o.tenant_id = 5 AND o.plan_id = p.id WHEN NOT MATCHED THEN INSERT (tenant_id, id) VALUES (5, p.id)
+-- tier 1: route to s1, shardlet t1, writes
+
+MERGE INTO orders o USING plans p ON o.tenant_id = 5 AND o.plan_id = p.id WHEN NOT MATCHED THEN INSERT (tenant_id, id) VALUES (7, p.id)
+-- refused 0A000: MERGE that inserts another sharding key than ON names with =
+--   hint: Give the key as the same literal or parameter in ON and in VALUES, or use INSERT ... ON CONFLICT.
+
+MERGE INTO orders o USING plans p ON o.plan_id = p.id WHEN MATCHED THEN DELETE
+-- refused 0A000: MERGE over several shards
+--   hint: Say in ON with = which sharding key it is for, or use INSERT ... ON CONFLICT, UPDATE and DELETE.
+

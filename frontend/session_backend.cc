@@ -1,6 +1,8 @@
 // The session and its connection: when one is taken, what is made of it before and after, when it goes back.
 #include <sys/socket.h>
 
+#include <cerrno>
+
 #include "base/log.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
@@ -68,7 +70,10 @@ Status Session::still_wanted() {
   if (client_.readable()) {
     char byte = 0;
     const ssize_t got = recv(client_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (got == 0) {
+    // PostgreSQL runs what was sent before an orderly end of the connection, and a client that waits is no
+    // exception.
+    if (got == 0) client_eof_ = true;
+    if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
       client_eof_ = true;
       ended_ = true;
       return fail(sqlstate::kConnectionFailure, "the client has gone");

@@ -170,6 +170,33 @@ TEST_F(Lost, AClientThatDisappearsAtAnyPointGivesItsConnectionBack) {
   EXPECT_EQ(next.query("SELECT 'well'"), "T D(well) C(SELECT 1) Z(I)");
 }
 
+// PostgreSQL finishes what was sent before the end of the connection. So does a router in which it had to wait.
+TEST_F(Lost, WhatAWaitingClientHasSentIsRunAlsoWhenItHasGone) {
+  direct("DROP TABLE IF EXISTS posted; CREATE TABLE posted(a int)");
+  RawClient holder(front_.port());
+  EXPECT_EQ(holder.query("BEGIN"), "C(BEGIN) Z(T)");
+  {
+    RawClient client(front_.port());
+    client.send(Batch().query("INSERT INTO posted VALUES (1)"));
+    EXPECT_EQ(client.within(100), "");
+  }
+  RawClient reset(front_.port());
+  reset.send(Batch().query("INSERT INTO posted VALUES (2)"));
+  EXPECT_EQ(reset.within(100), "");
+  const linger at_once{1, 0};
+  setsockopt(reset.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  reset.close();  // a reset: nobody knows what of it has been read
+  RawClient half(front_.port());
+  half.send(Batch().query("INSERT INTO posted VALUES (3) RETURNING a"));
+  ASSERT_EQ(shutdown(half.fd(), SHUT_WR), 0);
+  EXPECT_EQ(half.within(100), "");
+  EXPECT_EQ(holder.query("COMMIT"), "C(COMMIT) Z(I)");
+  EXPECT_EQ(half.until_ready(), "T D(3) C(INSERT 0 1) Z(I)");
+  EXPECT_TRUE(eventually("SELECT string_agg(a::text, ',' ORDER BY a) FROM posted WHERE a <> 2", "1,3"));
+  RawClient next(front_.port());
+  EXPECT_EQ(next.query("SELECT 'well'"), "T D(well) C(SELECT 1) Z(I)");
+}
+
 TEST_F(Lost, AClientThatDoesNotReadCannotFillTheMemory) {
   RawClient client(front_.port());
   const Batch flood = [] {

@@ -37,6 +37,10 @@ class RunTests(unittest.TestCase):
         code, lines = self.run_tests("test", "debug", "tsan", "fuzz", fuzz=0)
         self.assertEqual((code, lines[-1]), (0, "10 passed, 0 failed"))
 
+    def test_without_a_name_all_four_stages_run(self):
+        code, lines = self.run_tests(fuzz=0)
+        self.assertEqual((code, lines[-1]), (0, "10 passed, 0 failed"))
+
     def test_a_failing_test(self):
         said = "2/3 Test #2: A.C ...***Failed 0.1 sec\nexpected 1\n67% tests passed, 1 tests failed out of 3\n"
         code, lines = self.run_tests("test", ctest=said, ctest_code=8)

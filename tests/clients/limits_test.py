@@ -238,6 +238,27 @@ def thousands_of_short_connections(stage):
         assert grown < memory_kb(8000), f"{grown} KB more after {scaled(1500, 200)} connections"
 
 
+@check(seconds=120)
+def idle_clients_are_cheap(stage):
+    """A client that has done something and is idle now costs at most 16 KB, also when its last answer was a large one."""
+    count = scaled(500, 100)
+    with Router(stage, "idle-cost", sections={"pool": {"size": 4}, "server": {"threads": 1}}) as router:
+        held = [logged_in(router) for _ in range(20)]  # what the router needs once
+        for c in held:
+            c.ask(query("SELECT repeat('w', 3000000)"))
+        before = router.status_kb()
+        for _ in range(count):
+            c = logged_in(router)
+            c.ask(query("SELECT repeat('x', 300000)"))
+            held.append(c)
+        grown = router.status_kb() - before
+        assert grown < memory_kb(16 * count), f"{grown / count:.1f} KB a client"
+        for c in held:
+            assert c.ask(query("SELECT 1"))[-1] == "Z b'I'"
+            c.socket.close()
+        print(f"      {grown / count:.1f} KB an idle client")
+
+
 def open_files(router):
 
     return len(os.listdir(f"/proc/{router.process.pid}/fd"))

@@ -3,15 +3,18 @@
 #include <unistd.h>
 
 #include "admin/commands/command_queue.h"
+#include "app/catalog_service.h"
 #include "app/map_service.h"
 #include "app/open_files.h"
 #include "app/version.h"
 #include "base/log.h"
+#include "executor/settler.h"
 #include "frontend/server.h"
 
 namespace kintsugi::app {
 namespace {
 
+constexpr auto kSettleEvery = std::chrono::seconds(5);
 constexpr std::size_t kShardsExpected = 16;  // that may come while the router runs
 
 std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr<MapService>& maps) {
@@ -47,6 +50,13 @@ Result<Ended> run_server(const Config& config,
   auto commands = std::make_shared<admin::CommandQueue>(surroundings);
   KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps, commands));
   maps->attach(*server);
+  const auto catalogs = std::make_shared<CatalogService>(maps);
+  auto settler = std::make_shared<executor::Settler>([maps] { return maps->current(); }, kSettleEvery);
+  if (maps->current()->shards().size() != 1 || !maps->store().empty()) {
+    server->set_services(catalogs, [settler] { settler->wake(); });
+    catalogs->start();
+    if (!maps->store().empty()) settler->start();
+  }
   log::info("listening", {{"address", server->address()},
                           {"database", config.database.name},
                           {"shards", shards},
@@ -58,10 +68,14 @@ Result<Ended> run_server(const Config& config,
                                   .shutdown = [&] { server->shutdown(config.server.shutdown_timeout); }});
   if (ended == Ended::kAtOnce) {
     static_cast<void>(new std::shared_ptr<MapService>(std::move(maps)));
+    static_cast<void>(new std::shared_ptr<CatalogService>(catalogs));
+    static_cast<void>(new std::shared_ptr<executor::Settler>(settler));
     static_cast<void>(server.release());  // its threads are still at work, and the process is about to end
   } else {
     maps->detach();
     server.reset();
+    catalogs->stop();
+    settler->stop();
     commands.reset();
     maps->stop();
     log::info("ended");

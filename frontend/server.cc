@@ -88,6 +88,17 @@ void Server::deliver(const shardmap::MapPtr& map) {
   for (auto& worker : shared_->workers) worker->deliver(map, taken);
 }
 
+void Server::deliver(const planner::CatalogPtr& catalog) {
+  const std::lock_guard lock(delivering_);
+  for (auto& worker : shared_->workers) worker->deliver(catalog);
+}
+
+void Server::set_services(std::shared_ptr<CatalogSource> catalogs, std::function<void()> settle) {
+  auto services = std::make_shared<const Services>(Services{std::move(catalogs), std::move(settle)});
+  const std::lock_guard lock(delivering_);
+  for (auto& worker : shared_->workers) worker->deliver(services);
+}
+
 std::vector<admin::PoolState> Server::pools() const {
   std::vector<admin::PoolState> states;
   shared_->pools.each_slots([&states](const executor::PoolSlots& slots) {

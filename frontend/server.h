@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 #include "admin/commands/command_queue.h"
 #include "base/config.h"
 #include "base/error.h"
+#include "frontend/catalog_source.h"
 #include "frontend/map_source.h"
 
 namespace kintsugi::frontend {
@@ -37,6 +39,12 @@ class Server {
   // For SHOW and metrics. Any thread, while the server lives.
   [[nodiscard]] std::vector<admin::PoolState> pools() const;
   [[nodiscard]] std::vector<admin::Statistic> statistics() const;
+
+  // A newer catalogue, for all threads. Any thread.
+  void deliver(const planner::CatalogPtr& catalog);
+  // Who is asked for a newer one, and who is told of commits that left something to settle. Before the first
+  // client, by the thread that started the server.
+  void set_services(std::shared_ptr<CatalogSource> catalogs, std::function<void()> settle);
 
   // The certificate and key again, for connections from now on. The old ones stay when the new ones cannot be
   // used.

@@ -17,6 +17,7 @@
 #include "admin/commands/command.h"
 #include "admin/commands/command_queue.h"
 #include "admin/commands/command_result.h"
+#include "executor/copy_in.h"
 #include "executor/fan.h"
 #include "executor/relay.h"
 #include "executor/session_state.h"
@@ -153,11 +154,19 @@ class Session {
   std::optional<Error> name_effects(StatementEffects& effects);
   [[nodiscard]] std::string search_path() const;
 
+  // ---- SQL's PREPARE and EXECUTE (session_named.cc) ----
+  std::optional<ShardId> fixed_place(PreparedText& prepared);
+  static PreparedTextRef text_prepared_by(const parser::Statement& statement, const parser::Prepare& prepare);
+  bool named_passes(const parser::Statement& statement);
+  io::Task<StatementEnd> run_named(KnownRef known);
+  io::Task<StatementEnd> prepare_here(KnownRef known);
+  io::Task<StatementEnd> execute_here(KnownRef known, PreparedTextRef prepared);
+
   // ---- portals that the router runs (session_portals.cc) ----
   enum class Handled { kPass, kDone, kBlocked, kRejected };
   PreparedTextRef understand(const wire::ParseMessage& message);
   const KnownStatement& known_of(PreparedText& prepared, bool* unknown_names);
-  [[nodiscard]] bool is_routers_own(const KnownStatement& known) const;
+  [[nodiscard]] bool is_routers_own(const KnownStatement& known);
   Handled route_parse(const wire::ParseMessage& message, PreparedTextRef* text, ShardId* where);
   Handled route_bind(const wire::BindMessage& bind, const PreparedTextRef& text, ShardId* where, bool* writes);
   std::optional<ShardId> shard_of_next_bind(const wire::ParseMessage& message, PreparedText& prepared,
@@ -215,7 +224,13 @@ class Session {
   io::Task<StatementEnd> run_route(planner::Route route, Run* run);
   io::Task<StatementEnd> run_fan_out(planner::FanOut fan_out, Run* run);
   io::Task<StatementEnd> run_ddl(planner::Ddl ddl, Run* run);
-  io::Task<StatementEnd> run_gather(planner::Gather gather, Run* run);
+  io::Task<StatementEnd> run_gather(planner::Gather gather, Run* run);  // session_gather.cc
+  io::Task<StatementEnd> gather_and_finish(planner::Gather gather, Run* run);
+  io::Task<Status> open_at(Place* place, bool writes);
+  io::Task<StatementEnd> run_copy_in(planner::CopyIn plan, Run* run);  // session_copy.cc
+  io::Task<executor::FanStep> take_copy_data(executor::CopyInRun* copy);
+  io::Task<Status> read_for_copy();
+  io::Task<StatementEnd> run_copy_out(planner::CopyOut plan, Run* run);
   io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run);
   StatementEnd end_of(executor::FanStep& step);
   Error lost_part(const Place& place);

@@ -55,7 +55,7 @@ io::Task<> Session::refresh_catalog() {
     io::Waiter* waiter;
     bool done = false;
   };
-  CatalogSource* const catalogs = worker_.shared().catalogs.get();
+  CatalogSource* const catalogs = worker_.services().catalogs.get();
   if (catalogs != nullptr) {
     auto refreshing = std::make_shared<Refreshing>(Refreshing{&waiter_});
     catalogs->refresh("a statement", [refreshing, mailbox = worker_.loop().mailbox()] {
@@ -69,10 +69,6 @@ io::Task<> Session::refresh_catalog() {
     refreshing->waiter = nullptr;
   }
   refreshed_version_ = worker_.routing().version;
-}
-
-io::Task<StatementEnd> Session::run_gather(planner::Gather, Run*) {
-  co_return StatementEnd::refused({.sqlstate = "0A000", .message = "not yet: gather"});
 }
 
 }  // namespace kintsugi::frontend

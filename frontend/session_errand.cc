@@ -210,12 +210,16 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
-    case StatementKind::kNamed:
-      co_return StatementEnd::refused(
-          {.sqlstate = std::string(sqlstate::kNotSupported),
-           .message = "SQL PREPARE and EXECUTE are not supported where statements are routed to several shards",
-           .hint =
-               "Use the prepared statements of your driver (the extended query protocol): they are routed."});
+    case StatementKind::kNamed: {
+      if (named_passes(*known->tree)) {
+        auto running = run_anywhere(own, known);
+        StatementEnd end = co_await std::move(running);
+        co_return end;
+      }
+      auto running = run_named(known);
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
     case StatementKind::kOwn: {
       if (txn_.open) {
         co_return StatementEnd::refused(
@@ -263,6 +267,7 @@ io::Task<StatementEnd> Session::run_anywhere(std::string own, KnownRef known) {
           .describe = true,
           .effects = known->effects};
   if (known->tree != nullptr) std::get<planner::Route>(run.plan).shard = cursor_place(*known->tree);
+  if (known->kind == StatementKind::kNamed) std::get<planner::Route>(run.plan).shard = home();
   auto running = run_plan(std::move(run));
   StatementEnd end = co_await std::move(running);
   co_return end;

@@ -5,16 +5,6 @@
 #include "frontend/statement_effects.h"
 
 namespace kintsugi::frontend {
-namespace {
-
-Error not_here(std::string_view what) {
-  return {.sqlstate = std::string(sqlstate::kNotSupported),
-          .message = std::string(what) + " is not supported among several statements in one message",
-          .hint = "Send it as a message of its own."};
-}
-
-}  // namespace
-
 // Several shards that may write, outside a transaction, are one of the router's own: all or nothing.
 io::Task<StatementEnd> Session::run_plan(Run run) {
   StatementEnd end;
@@ -35,8 +25,12 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   } else if (auto* gather = std::get_if<planner::Gather>(&run.plan)) {
     auto running = run_gather(*gather, &run);
     end = co_await std::move(running);
-  } else {
-    end = StatementEnd::refused(not_here("COPY"));
+  } else if (auto* copy_in = std::get_if<planner::CopyIn>(&run.plan)) {
+    auto running = run_copy_in(*copy_in, &run);
+    end = co_await std::move(running);
+  } else if (auto* copy_out = std::get_if<planner::CopyOut>(&run.plan)) {
+    auto running = run_copy_out(*copy_out, &run);
+    end = co_await std::move(running);
   }
   if (!own_transaction) co_return end;
   if (end.failed) txn_.failed = true;

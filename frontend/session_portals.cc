@@ -54,12 +54,12 @@ const KnownStatement& Session::known_of(PreparedText& prepared, bool* unknown_na
   return *prepared.known;
 }
 
-bool Session::is_routers_own(const KnownStatement& known) const {
+bool Session::is_routers_own(const KnownStatement& known) {
   switch (known.kind) {
     case StatementKind::kTransaction:
     case StatementKind::kOwn:
-    case StatementKind::kExplainRoute:
-    case StatementKind::kNamed: return true;
+    case StatementKind::kExplainRoute: return true;
+    case StatementKind::kNamed: return !named_passes(*known.tree);
     case StatementKind::kSession: return begun_places() > 1 && known.tree->get<parser::Show>() == nullptr;
     default: return false;
   }
@@ -93,6 +93,7 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     *where = cursor_place(*known.tree);
     return Handled::kPass;
   }
+  if (known.kind == StatementKind::kNamed) *where = home();
   if (known.kind != StatementKind::kPlanned) return Handled::kPass;
   if (known.refusal) {
     reject_extended(*known.refusal);
@@ -173,6 +174,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     return Handled::kPass;
   if (is_routers_own(known)) return bind_portal(bind, text, {});
   if (known.kind == StatementKind::kCursor) *where = cursor_place(*known.tree);
+  if (known.kind == StatementKind::kNamed) *where = home();
   if (known.kind != StatementKind::kPlanned) {
     portals_.erase(std::string(bind.portal));
     return Handled::kPass;
@@ -341,12 +343,11 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     }
     case StatementKind::kExplainRoute:
       co_return explain_route(*known, portal->statement->normal, portal->statement->range, false);
-    case StatementKind::kNamed:
-      co_return StatementEnd::refused(
-          {.sqlstate = std::string(sqlstate::kNotSupported),
-           .message = "SQL PREPARE and EXECUTE are not supported where statements are routed to several shards",
-           .hint =
-               "Use the prepared statements of your driver (the extended query protocol): they are routed."});
+    case StatementKind::kNamed: {
+      auto running = run_named(known);
+      StatementEnd end = co_await std::move(running);
+      co_return end;
+    }
     default: break;
   }
   if (portal->complete) co_return StatementEnd::complete("SELECT 0");

@@ -65,6 +65,8 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
       break;
     case StatementKind::kCursor: return pass_query(frame, text, cursor_place(*known->tree));
     case StatementKind::kNamed:
+      if (named_passes(*known->tree)) return pass_query(frame, text, home());
+      break;
     case StatementKind::kOwn:
     case StatementKind::kExplainRoute: break;
     case StatementKind::kPlanned: {

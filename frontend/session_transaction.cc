@@ -241,7 +241,7 @@ io::Task<StatementEnd> Session::commit_everywhere() {
     to_client_.compose() += outcome.asides;
     end.failed = outcome.kind != executor::CommitOutcome::kCommitted;
     end.error = std::move(outcome.error);
-    if (!outcome.unsettled.empty() && worker_.shared().settle) worker_.shared().settle();
+    if (!outcome.unsettled.empty() && worker_.services().settle) worker_.services().settle();
   }
   release_places();
   if (end.failed) {

@@ -170,6 +170,10 @@ void Worker::deliver(planner::CatalogPtr catalog) {
   });
 }
 
+void Worker::deliver(std::shared_ptr<const Services> services) {
+  loop_.post([this, services = std::move(services)]() mutable { services_ = std::move(services); });
+}
+
 // Sessions may hold a statement for just this.
 void Worker::routing_changed() {
   ++routing_.version;

@@ -26,6 +26,12 @@ namespace kintsugi::frontend {
 class Session;
 class Worker;
 
+// What the program does for the sessions in the background.
+struct Services {
+  std::shared_ptr<CatalogSource> catalogs;  // null: there is no catalogue but the one at the start
+  std::function<void()> settle;             // a commit has left prepared transactions; may be empty
+};
+
 // What all threads see. Immutable but for the atomics and the TLS context, which is exchanged under its lock.
 struct Shared {
   Shared(const Config& c, std::shared_ptr<MapSource> m, std::shared_ptr<admin::CommandQueue> q)
@@ -36,8 +42,6 @@ struct Shared {
   const std::shared_ptr<admin::CommandQueue> commands;  // Kintsugi's own statements are run there
   const bool routes = config.shards.size() != 1;
   UserTable users;
-  std::shared_ptr<CatalogSource> catalogs;  // null: there is none to refresh
-  std::function<void()> settle;             // a commit has left prepared transactions; may be empty
   executor::PoolDirectory pools;
   std::vector<std::unique_ptr<Worker>> workers;
   std::atomic<int> clients{0};      // logged in or logging in as a session
@@ -85,6 +89,8 @@ class Worker final : public io::EventTarget {
   // A newer map; `taken` is called on this thread once it runs on it.
   void deliver(shardmap::MapPtr map, std::function<void()> taken);
   void deliver(planner::CatalogPtr catalog);
+  void deliver(std::shared_ptr<const Services> services);
+  [[nodiscard]] const Services& services() const { return *services_; }
   // A CancelRequest with this key has come to some thread; it belongs to a session here.
   // `on_done` is called on this thread when it has arrived at the shard, or has nobody to reach.
   void cancel(wire::BackendKey key, std::function<void()> on_done);
@@ -132,6 +138,7 @@ class Worker final : public io::EventTarget {
   Shared& shared_;
   int index_;
   Routing routing_;
+  std::shared_ptr<const Services> services_ = std::make_shared<const Services>();
   StatementBook book_;
   io::Loop loop_;
   io::UniqueFd listener_;

@@ -1,0 +1,175 @@
+// COPY of tables that lie on several shards.
+#include <algorithm>
+
+#include "executor/copy_in.h"
+#include "executor/copy_out.h"
+#include "frontend/session.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+namespace client = wire::client;
+
+Error gone() {
+  return {.sqlstate = std::string(sqlstate::kConnectionFailure), .message = "the client has gone"};
+}
+
+}  // namespace
+
+// COPY FROM STDIN: each row to its shard while it comes, all of them in one transaction.
+io::Task<StatementEnd> Session::run_copy_in(planner::CopyIn plan, Run* run) {
+  executor::CopyInRequest request;
+  std::vector<ShardId> shards = plan.shards;
+  std::ranges::sort(shards);
+  for (const ShardId shard : shards) {
+    auto joining = join(shard);
+    auto joined = co_await std::move(joining);
+    if (!joined) co_return StatementEnd::refused(joined.error());
+    if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
+    auto opened = open_at(*joined, true);
+    if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
+  }
+  for (const ShardId shard : plan.shards) request.backends.push_back((*place_at(shard))->lease.get());
+  request.text = plan.text.empty() ? run->text : plan.text;
+  request.plan = std::move(plan);
+  request.map = worker_.map();
+  request.waiter = &waiter_;
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  executor::CopyInRun copy(std::move(request));
+  auto starting = copy.start();
+  executor::FanStep step = co_await std::move(starting);
+  if (step.kind != executor::FanStep::kSuspended) co_return end_of(step);
+  to_client_.compose() += copy.response();
+  auto taking = take_copy_data(&copy);
+  executor::FanStep last = co_await std::move(taking);
+  co_return end_of(last);
+}
+
+// Reads the client's messages up to the end of the data, and past nothing else.
+io::Task<executor::FanStep> Session::take_copy_data(executor::CopyInRun* copy) {
+  const auto max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  std::uint64_t left = 0;  // of the CopyData message that is being read
+  for (;;) {
+    std::size_t at = 0;
+    std::optional<char> end;
+    std::string reason;
+    while (at < in_.size() && !copy->failed() && !end) {
+      const std::string_view rest = std::string_view(in_).substr(at);
+      if (left > 0) {
+        const std::size_t piece = std::min<std::uint64_t>(left, rest.size());
+        copy->feed(rest.substr(0, piece));
+        left -= piece;
+        at += piece;
+        continue;
+      }
+      auto head = client::peek(rest, max_message);
+      if (!head || (head->has_value() && (*head)->type == client::kPassword)) {
+        end = 'x';
+        break;
+      }
+      if (!head->has_value()) break;
+      const char type = (*head)->type;
+      if (type == client::kCopyData) {
+        left = (*head)->body_size;
+        at += wire::kHeaderBytes;
+        continue;
+      }
+      if (rest.size() < (*head)->frame_size()) break;
+      const std::string_view body = rest.substr(wire::kHeaderBytes, (*head)->body_size);
+      if (type == client::kSync || type == client::kFlush) {
+        at += (*head)->frame_size();  // read over, as PostgreSQL does
+        continue;
+      }
+      if (type == client::kCopyFail) {
+        auto said = wire::read_copy_fail(body);
+        reason = said ? std::string(*said) : std::string();
+      }
+      if (type == client::kCopyDone || type == client::kCopyFail) at += (*head)->frame_size();
+      end = type;
+    }
+    in_.erase(0, at);
+    if (copy->failed()) {
+      copy_left_ = left;
+      copy_dropped_ = true;
+      end = client::kCopyDone;
+    }
+    if (end == client::kCopyDone) {
+      auto finishing = copy->finish();
+      co_return co_await std::move(finishing);
+    }
+    if (end) {
+      auto giving_up = copy->give_up(std::move(reason));
+      executor::FanStep step = co_await std::move(giving_up);
+      if (*end == client::kTerminate) {
+        ended_ = true;
+      } else if (*end != client::kCopyFail) {
+        protocol_violation({.message = "unexpected message type during COPY from stdin"});
+      }
+      co_return step;
+    }
+    flush_client();
+    if (copy->full()) {
+      auto making = copy->make_room([this] { return ended_ || worker_.ending() ? fail(gone()) : Status{}; });
+      co_await std::move(making);
+      continue;
+    }
+    auto reading = read_for_copy();
+    if (Status got = co_await std::move(reading); !got) {
+      auto giving_up = copy->give_up(got.error().message);
+      executor::FanStep step = co_await std::move(giving_up);
+      co_return step;
+    }
+  }
+}
+
+io::Task<Status> Session::read_for_copy() {
+  for (;;) {
+    if (client_.readable()) {
+      const io::IoResult got = client_.read(worker_.scratch(), Worker::kScratchBytes);
+      if (got.kind == io::IoResult::kOk) {
+        in_.append(worker_.scratch(), got.bytes);
+        co_return Status{};
+      }
+      if (got.kind != io::IoResult::kWouldBlock) {
+        client_eof_ = true;
+        ended_ = true;
+        co_return fail(gone());
+      }
+    }
+    if (canceled_) co_return fail(sqlstate::kQueryCanceled, "canceling statement due to user request");
+    if (worker_.ending()) {
+      ended_ = true;
+      co_return fail(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
+    }
+    client_.want(true, !to_client_.empty());
+    (void)co_await waiter_.wait(Deadline::never());
+    if (!to_client_.empty()) flush_client();
+  }
+}
+
+// COPY ... TO STDOUT.
+io::Task<StatementEnd> Session::run_copy_out(planner::CopyOut plan, Run* run) {
+  executor::CopyOutRequest request;
+  for (planner::ShardTask& task : plan.tasks) {
+    auto joining = join(task.shard);
+    auto joined = co_await std::move(joining);
+    if (!joined) co_return StatementEnd::refused(joined.error());
+    if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
+    request.branches.push_back({.backend = (*joined)->lease.get(),
+                                .text = task.text.empty() ? run->text : std::move(task.text),
+                                .before = opening(**joined, false)});
+  }
+  request.header = plan.header;
+  request.binary = plan.binary;
+  request.client = &to_client_;
+  request.client_stream = &client_;
+  request.waiter = &waiter_;
+  request.still_wanted = [this] { return still_wanted(); };
+  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  auto copying = executor::copy_out(std::move(request));
+  executor::FanStep step = co_await std::move(copying);
+  co_return end_of(step);
+}
+
+}  // namespace kintsugi::frontend

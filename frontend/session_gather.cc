@@ -1,0 +1,91 @@
+// Tiers 3 and 4: rows of several shards come together in temporary tables on one, and the rest of the statement
+// runs there.
+#include <algorithm>
+
+#include "executor/gather.h"
+#include "frontend/session.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 30s;
+
+}  // namespace
+
+// The transaction is opened on a shard before anything else of it runs there.
+io::Task<Status> Session::open_at(Place* place, bool writes) {
+  std::string sql;
+  for (const std::string& statement : opening(*place, writes)) sql.append(statement).append(";\n");
+  if (sql.empty()) co_return Status{};
+  auto running = executor::run_control_query(place->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+  auto done = co_await std::move(running);
+  if (done) co_return Status{};
+  place->begun = place->lease->status != wire::TransactionStatus::kIdle;
+  co_return fail(std::move(done).error());
+}
+
+io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
+  const bool own_transaction = !txn_.open;
+  if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+  auto running = gather_and_finish(std::move(gather), run);
+  StatementEnd end = co_await std::move(running);
+  if (!own_transaction) co_return end;
+  if (end.failed) txn_.failed = true;
+  auto ending = end_implicit();
+  StatementEnd ended = co_await std::move(ending);
+  if (ended.failed && !end.failed) end = std::move(ended);
+  co_return end;
+}
+
+io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* run) {
+  std::vector<ShardId> shards{gather.finisher};
+  for (const planner::GatheredRelation& relation : gather.relations) {
+    for (const planner::ShardTask& task : relation.tasks) shards.push_back(task.shard);
+  }
+  std::ranges::sort(shards);
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  for (const ShardId shard : shards) {
+    auto joining = join(shard);
+    auto joined = co_await std::move(joining);
+    if (!joined) co_return StatementEnd::refused(joined.error());
+    if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
+    auto opened = open_at(*joined, gather.writes && shard == gather.finisher);
+    if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
+  }
+  executor::GatherRequest request;
+  for (planner::GatheredRelation& relation : gather.relations) {
+    executor::GatherRequest::Relation& wanted = request.relations.emplace_back();
+    for (const planner::ShardTask& task : relation.tasks) {
+      auto place = place_at(task.shard);
+      wanted.sources.push_back((*place)->lease.get());
+    }
+    wanted.relation = std::move(relation);
+  }
+  auto finisher = place_at(gather.finisher);
+  request.finisher = (*finisher)->lease.get();
+  request.parameter_types = run->types;
+  request.parameters = run->bind.values;
+  request.most_bytes = static_cast<std::uint64_t>(worker_.shared().config.limits.gather_bytes);
+  request.waiter = &waiter_;
+  request.still_wanted = [this] { return still_wanted(); };
+  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  executor::Gathering gathering(std::move(request));
+  auto filling = gathering.fill();
+  executor::GatherResult filled = co_await std::move(filling);
+  if (!filled.ok) co_return StatementEnd{.failed = true, .error = std::move(filled.error)};
+  planner::FanOut last;
+  last.tasks.push_back({gather.finisher, std::move(gather.text)});
+  last.writes = gather.writes;
+  auto finishing = run_fan_out(std::move(last), run);
+  StatementEnd end = co_await std::move(finishing);
+  if (!end.failed) {
+    auto dropping = gathering.drop();
+    co_await std::move(dropping);
+  }
+  co_return end;
+}
+
+}  // namespace kintsugi::frontend

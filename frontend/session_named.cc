@@ -1,0 +1,193 @@
+// SQL's PREPARE, EXECUTE and DEALLOCATE. A statement that concerns the home shard alone is prepared there and
+// ties the client to its connection, as PostgreSQL keeps it. One that is routed is kept by the router, like a
+// statement of the extended protocol: EXECUTE binds it.
+#include "base/sql_quote.h"
+#include "executor/describe.h"
+#include "frontend/session.h"
+#include "frontend/statement_names.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 30s;
+
+std::string_view text_of(const parser::Statement& statement, parser::Range range) {
+  return statement.text().substr(range.begin, range.end - range.begin);
+}
+
+}  // namespace
+
+// The place of a statement whose plan is the same for any parameters; nothing when it has to be routed.
+std::optional<ShardId> Session::fixed_place(PreparedText& prepared) {
+  const KnownStatement& known = known_of(prepared, nullptr);
+  if (known.kind != StatementKind::kPlanned)
+    return known.kind == StatementKind::kUnknown ? std::optional(home()) : std::nullopt;
+  if (known.refusal || planner::depends_on_parameters(*known.analysis)) return std::nullopt;
+  auto plan = plan_of(known, prepared.normal, prepared.range.begin, {});
+  if (!plan) return std::nullopt;
+  const auto* route = std::get_if<planner::Route>(&*plan);
+  if (route == nullptr || !route->text.empty()) return std::nullopt;
+  return route->shard == 0 ? home() : route->shard;
+}
+
+PreparedTextRef Session::text_prepared_by(const parser::Statement& statement, const parser::Prepare& prepare) {
+  auto prepared = std::make_shared<PreparedText>();
+  prepared->text.assign(text_of(statement, prepare.body.range));
+  prepared->range = {0, static_cast<std::uint32_t>(prepared->text.size())};
+  return prepared;
+}
+
+// Whether PostgreSQL's own PREPARE and EXECUTE do, on the home shard.
+bool Session::named_passes(const parser::Statement& statement) {
+  if (const auto* prepare = statement.get<parser::Prepare>(); prepare != nullptr) {
+    if (find_statement(prepare->name.text) != nullptr) return false;
+    const PreparedTextRef prepared = text_prepared_by(statement, *prepare);
+    return fixed_place(*prepared) == home();
+  }
+  std::string_view name;
+  if (const auto* execute = statement.get<parser::Execute>(); execute != nullptr) name = execute->name.text;
+  if (const auto* deallocate = statement.get<parser::Deallocate>(); deallocate != nullptr) {
+    if (deallocate->all) return true;
+    name = deallocate->name.text;
+  }
+  const ClientStatementRef handle = find_statement(name);
+  if (handle == nullptr) return true;
+  if (handle->by_router) return false;
+  return handle->prepared == nullptr || fixed_place(*handle->prepared) == home();
+}
+
+io::Task<StatementEnd> Session::run_named(KnownRef known) {
+  const parser::Statement& statement = *known->tree;
+  if (const auto* deallocate = statement.get<parser::Deallocate>(); deallocate != nullptr) {
+    statements_.erase(std::string(deallocate->name.text));
+    co_return StatementEnd::complete("DEALLOCATE");
+  }
+  if (const auto* prepare = statement.get<parser::Prepare>(); prepare != nullptr) {
+    if (find_statement(prepare->name.text) != nullptr) {
+      co_return StatementEnd::refused(
+          {.sqlstate = "42P05",
+           .message = "prepared statement \"" + std::string(prepare->name.text) + "\" already exists"},
+          "StorePreparedStatement");
+    }
+    auto preparing = prepare_here(known);
+    StatementEnd end = co_await std::move(preparing);
+    co_return end;
+  }
+  const parser::Execute& execute = *statement.get<parser::Execute>();
+  const ClientStatementRef handle = find_statement(execute.name.text);
+  if (handle == nullptr || handle->prepared == nullptr) {
+    co_return StatementEnd::refused(unknown_name(execute.name.text));
+  }
+  auto executing = execute_here(known, handle->prepared);
+  StatementEnd end = co_await std::move(executing);
+  co_return end;
+}
+
+// The types are PostgreSQL's to name, and so is what is wrong with the statement.
+io::Task<StatementEnd> Session::prepare_here(KnownRef known) {
+  const parser::Prepare& prepare = *known->tree->get<parser::Prepare>();
+  PreparedTextRef prepared = text_prepared_by(*known->tree, prepare);
+  const KnownStatement& inner = known_of(*prepared, nullptr);
+  if (inner.refusal) co_return StatementEnd::refused(*inner.refusal);
+  auto joining = join_any();
+  auto place = co_await std::move(joining);
+  if (!place) co_return StatementEnd::refused(place.error());
+  auto opened = open_at(*place, false);
+  if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
+  executor::Backend* backend = (*place)->lease.get();
+  if (!prepare.types.empty()) {
+    std::string sql = "SELECT ";
+    for (const parser::TypeName* type : prepare.types) {
+      if (sql.size() > 7) sql += ", ";
+      sql += quote_literal(text_of(*known->tree, type->range)) + "::pg_catalog.regtype::pg_catalog.oid";
+    }
+    auto asking = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
+    auto rows = co_await std::move(asking);
+    if (!rows) co_return StatementEnd::refused(rows.error());
+    for (const auto& oid : rows->front()) {
+      const auto value = static_cast<std::uint32_t>(std::stoul(oid.value_or("0")));
+      for (int shift = 24; shift >= 0; shift -= 8)
+        prepared->type_oids += static_cast<char>(value >> shift & 0xff);
+    }
+  }
+  auto describing = executor::describe_on(backend, prepared->text, prepared->type_oids, &waiter_,
+                                          Deadline::in(kControlTimeout));
+  auto description = co_await std::move(describing);
+  if (!description) co_return StatementEnd::refused(description.error());
+  prepared->types = std::move(description->parameter_types);
+  prepared->row_description = std::move(description->row_description);
+  prepared->described = true;
+  auto handle = std::make_shared<ClientStatement>();
+  handle->statement = executor::intern_prepared(prepared->text, prepared->type_oids, search_path());
+  handle->answered = true;
+  handle->by_router = true;
+  handle->prepared = std::move(prepared);
+  statements_[std::string(prepare.name.text)] = std::move(handle);
+  co_return StatementEnd::complete("PREPARE");
+}
+
+// The arguments are PostgreSQL's to evaluate; their values, as text, are the parameters.
+io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef prepared) {
+  const parser::Execute& execute = *known->tree->get<parser::Execute>();
+  if (!prepared->described) {
+    auto describing = describe_statement(prepared);
+    co_await std::move(describing);
+    if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+  }
+  if (execute.args.size() != prepared->types.size()) {
+    co_return StatementEnd::refused(
+        {.sqlstate = "42601",
+         .message =
+             "wrong number of parameters for prepared statement \"" + std::string(execute.name.text) + "\"",
+         .detail = "Expected " + std::to_string(prepared->types.size()) + " parameters but got " +
+                   std::to_string(execute.args.size()) + "."});
+  }
+  executor::Rows rows;
+  if (!execute.args.empty()) {
+    auto joining = join_any();
+    auto place = co_await std::move(joining);
+    if (!place) co_return StatementEnd::refused(place.error());
+    auto opened = open_at(*place, false);
+    if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
+    std::string sql = "SELECT ";
+    for (const parser::Expr* argument : execute.args) {
+      if (sql.size() > 7) sql += ", ";
+      sql.append("(").append(text_of(*known->tree, argument->range)).append(")::pg_catalog.text");
+    }
+    auto asking =
+        executor::run_control_query((*place)->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+    auto answered = co_await std::move(asking);
+    if (!answered) co_return StatementEnd::refused(answered.error());
+    rows = std::move(*answered);
+  }
+  Run run{.text = prepared->text, .types = prepared->types, .describe = true};
+  std::vector<planner::Parameter> parameters;
+  for (std::size_t i = 0; i < execute.args.size(); ++i) {
+    const auto& value = rows.front()[i];
+    run.bind.values.push_back(
+        {.is_null = !value, .bytes = value ? std::string_view(*value) : std::string_view()});
+    parameters.push_back({.type = prepared->types[i],
+                          .null = !value,
+                          .bytes = value ? std::string_view(*value) : std::string_view()});
+  }
+  for (;;) {
+    const KnownStatement& inner = known_of(*prepared, nullptr);
+    auto plan = plan_of(inner, prepared->normal, prepared->range.begin, parameters);
+    if (!plan) co_return StatementEnd::refused(plan.error());
+    if (const auto* held = std::get_if<planner::Hold>(&*plan); held != nullptr) {
+      auto holding = hold(held->shardlet);
+      co_await std::move(holding);
+      if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+      continue;
+    }
+    run.plan = std::move(*plan);
+    run.effects = inner.effects;
+    auto running = run_plan(std::move(run));
+    StatementEnd end = co_await std::move(running);
+    co_return end;
+  }
+}
+
+}  // namespace kintsugi::frontend

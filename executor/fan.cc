@@ -11,7 +11,6 @@
 namespace kintsugi::executor {
 namespace {
 
-using namespace std::chrono_literals;
 using planner::Merge;
 
 constexpr std::size_t kClientBudget = 64 * 1024;  // bytes in the outbox before nothing is merged any more
@@ -19,7 +18,6 @@ constexpr std::uint64_t kFewRows = 10'000;        // under a limit: the shards s
 constexpr std::uint32_t kRowsAChunk = 5'000;      // of a large limit
 constexpr std::uint64_t kMostSuspendable = 1'000;
 constexpr std::uint64_t kFewBytes = 1 << 20;  // read to the end rather than cancelled
-constexpr auto kDrainTime = 10s;
 
 std::string tail_of(const wire::BindValues& bind) {
   std::string message;
@@ -86,8 +84,7 @@ struct Fan::State {
   io::Task<> settle();
   io::Task<> put_aside();
   void resume();
-  void cancel_what_runs(bool all);
-  void leave();
+  void cancel_rests();
 
   FanRequest request;
   std::vector<std::int16_t> formats;
@@ -292,12 +289,13 @@ void Fan::State::sleep_on() {
   }
 }
 
-void Fan::State::cancel_what_runs(bool all) {
-  if (!request.cancel) return;
+// A limit has been reached: what is behind it is read when it is little, or when cancelling would fail a
+// transaction.
+void Fan::State::cancel_rests() {
+  if (!request.cancel || in_transaction) return;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     Branch& branch = *branches[i];
-    if (canceled[i] || branch.ended() || branch.settled() || branch.sending()) continue;
-    if (!all && (in_transaction || branch.bytes_read() < kFewBytes)) continue;
+    if (canceled[i] || !branch.executing() || branch.sending() || branch.bytes_read() < kFewBytes) continue;
     canceled[i] = true;
     request.cancel(branch.backend());
   }
@@ -305,13 +303,11 @@ void Fan::State::cancel_what_runs(bool all) {
 
 // Everything is read to its ReadyForQuery, and nothing goes to the client.
 io::Task<> Fan::State::settle() {
-  bool give_up = failed || unwanted || stopping;
-  Deadline deadline = give_up ? Deadline::in(kDrainTime) : request.deadline;
   for (auto& branch : branches) {
     branch->discard();
     branch->finish();
   }
-  for (;;) {
+  while (!failed && !unwanted && !stopping) {
     bool moved = false, all = true;
     for (auto& branch : branches) {
       branch->flush();
@@ -321,22 +317,13 @@ io::Task<> Fan::State::settle() {
     }
     if (all) break;
     look();
-    if (unwanted && !give_up) {
-      give_up = true;
-      deadline = Deadline::in(kDrainTime);
-    }
-    cancel_what_runs(give_up);
-    if (moved) continue;
+    cancel_rests();
+    if (moved || unwanted) continue;
     for (auto& branch : branches) branch->backend().stream.want(!branch->settled(), branch->sending());
-    if (!co_await request.waiter->wait(deadline)) {
-      for (auto& branch : branches) {
-        if (!branch->settled()) branch->backend().broken = true;
-      }
-      break;
-    }
+    (void)co_await request.waiter->wait(request.deadline);
   }
-  auto outliving = outlive_cancels(&branches, request.waiter);
-  co_await std::move(outliving);
+  auto abandoning = abandon(&branches, request.cancel, request.waiter);
+  co_await std::move(abandoning);
 }
 
 // The step ends with rows left: every shard answers what was sent to it, so that its connection is free.
@@ -411,11 +398,6 @@ FanStep Fan::State::result() {
       .kind = FanStep::kComplete, .rows = merge.rows_out() - rows_before, .tag = std::move(tag), .told = told};
 }
 
-void Fan::State::leave() {
-  over = true;
-  for (auto& branch : branches) branch->leave();
-}
-
 io::Task<FanStep> Fan::advance(std::uint64_t max_rows) {
   State& s = *state_;
   INVARIANT(!s.over, "a fan that has ended is not advanced");
@@ -461,7 +443,7 @@ io::Task<FanStep> Fan::advance(std::uint64_t max_rows) {
   auto settling = s.settle();
   co_await std::move(settling);
   FanStep step = s.result();
-  s.leave();
+  s.over = true;
   co_return step;
 }
 
@@ -475,7 +457,7 @@ io::Task<> Fan::stop() {
   s.stopping = true;
   auto settling = s.settle();
   co_await std::move(settling);
-  s.leave();
+  s.over = true;
 }
 
 Result<std::string> visible_description(std::string_view body, int hidden) {

@@ -66,8 +66,9 @@ struct FanRequest {
   // with this one when none does.
   std::function<Status()> still_wanted;
   // Sends a cancel request for what the backend runs, without waiting for it; counts itself in
-  // backend.cancels->under_way until it has arrived, and wakes the waiter then. Called at most once a backend.
-  // Without it the branches that are not needed any more are read to their end.
+  // backend.cancels->under_way until it has arrived, and wakes the waiter then. Called again for a backend when
+  // the last one has arrived and nothing has come of it. Without it the branches that are not needed any more
+  // are read to their end, for ten seconds after an error and then given up as broken.
   std::function<void(Backend&)> cancel;
   // The step fails when the client takes nothing for so long; zero: it may take its time.
   std::chrono::nanoseconds slow_client_timeout{0};

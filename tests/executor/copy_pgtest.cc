@@ -12,7 +12,9 @@ using planner::CopyIn;
 
 class Copy : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { Shards::get().sql("CREATE TABLE t (id int CHECK (id <> 13), name text)"); }
+  static void SetUpTestSuite() {
+    Shards::get().sql("DROP TABLE IF EXISTS t; CREATE TABLE t (id int CHECK (id <> 13), name text)");
+  }
   void SetUp() override { Shards::get().sql("TRUNCATE t"); }
 };
 

@@ -13,7 +13,8 @@ class FanOut : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     Shards::get().sql(
-        "CREATE TABLE t (id int PRIMARY KEY, name text COLLATE \"C\", v numeric, at timestamptz);"
+        "DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, name text COLLATE \"C\", v numeric, at "
+        "timestamptz);"
         "INSERT INTO t SELECT 3*g + $S, 'n' || (3*g + $S) % 7, (3*g + $S) / 4.0, '2024-01-01 UTC'::timestamptz "
         "+ g * "
         "interval '1 h' FROM generate_series(0, 9) g;"
@@ -165,7 +166,8 @@ TEST_F(FanOut, FoldsPartialResults) {
   merge.columns = {{Fold::kSum, 20}, {Fold::kSum, 1700}, {Fold::kMin, 23}, {Fold::kMax, 25}, {Fold::kAnd, 16}};
   const std::string text = "SELECT count(*), sum(v), min(id), max(name), bool_and(id > 2) FROM t";
   const Seen seen = run({.texts = {text}, .merge = merge});
-  EXPECT_EQ(seen.client, "T(count:20 sum:1700 min:23 max:25 bool_and:16) D(30|116.25000000000000000000|1|n6|f)");
+  EXPECT_EQ(seen.client,
+            "T(count:20 sum:1700 min:23 max:25 bool_and:16) D(30|116.25000000000000000000|1|n6|f)");
   EXPECT_EQ(seen.outcome, "SELECT 1");
   merge.columns = {{Fold::kSum, 20}};
   const Seen large = run({.texts = {"SELECT 9223372036854775807"}, .merge = merge, .afterwards = "SELECT 1"});

@@ -49,7 +49,10 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
                          Deadline deadline) {
   KG_TRY(const auto there, source.query("SELECT EXISTS (SELECT FROM kintsugi.fence WHERE job = $1)",
                                         {SqlValue::text(std::to_string(fence.job))}, deadline));
-  if (there[0][0] == "t") return true;
+  if (there[0][0] == "t") {
+    if (!fence.also.empty()) KG_CHECK(source.run(fence.also, {}, deadline));
+    return true;
+  }
   std::string script = begin(lock_timeout);
   std::string names;
   for (const MovedTable& table : *fence.tables) names += (names.empty() ? "" : ", ") + table.name;
@@ -64,6 +67,7 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
               quote_literal(std::to_string(fence.job)) + ", " + quote_literal(shardmap::bytea_text(range.low)) +
               ", " + quote_literal(shardmap::bytea_text(range.high)) + "); ";
   }
+  if (!fence.also.empty()) script += fence.also + "; ";
   return attempt(source, script + "COMMIT", deadline);
 }
 
@@ -91,11 +95,6 @@ Result<bool> drop_fence(PgSession& source, std::uint64_t job, std::chrono::milli
     all = all && done;
   }
   return all;
-}
-
-Result<std::string> flushed_position(PgSession& source, Deadline deadline) {
-  KG_TRY(const auto rows, source.query("SELECT pg_current_wal_flush_lsn()", {}, deadline));
-  return *rows.at(0).at(0);
 }
 
 }  // namespace kintsugi::splitmerge

@@ -18,6 +18,7 @@ struct FenceSpec {
   std::string shardlet;
   std::vector<shardmap::KeyRange> ranges;
   const std::vector<MovedTable>* tables = nullptr;
+  std::string also;  // a statement that is committed together with it, or after it; empty: none
 };
 
 // One attempt. False: the locks were not to be had within `lock_timeout`, and nothing has changed. True also
@@ -31,8 +32,5 @@ Status settle_fence(shardmap::PgSession& source, std::uint64_t job, Deadline dea
 // One attempt to take it away, a table at a time; false: some of it still stands. Fine when there is none.
 Result<bool> drop_fence(shardmap::PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
                         Deadline deadline);
-
-// What the source has written and flushed, an LSN: everything that was committed before the fence is before it.
-Result<std::string> flushed_position(shardmap::PgSession& source, Deadline deadline);
 
 }  // namespace kintsugi::splitmerge

@@ -54,12 +54,11 @@ Result<bool> restore_identities(PgSession& source, const std::vector<PriorIdenti
   return all;
 }
 
-Status make_publication(PgSession& source, const std::string& name, const std::vector<MovedTable>& tables,
-                        Deadline deadline) {
+Status make_publication(PgSession& source, const std::string& name, std::uint64_t job,
+                        const std::vector<MovedTable>& tables, Deadline deadline) {
   KG_CHECK(drop_publication(source, name, deadline));
-  std::string list;
-  for (const MovedTable& table : tables)
-    list += (list.empty() ? " FOR TABLE " : ", ") + table.name + " WHERE (" + table.inside + ")";
+  std::string list = " FOR TABLE kintsugi.marker WHERE (job = " + quote_literal(std::to_string(job)) + ")";
+  for (const MovedTable& table : tables) list += ", " + table.name + " WHERE (" + table.inside + ")";
   return source.run("CREATE PUBLICATION " + quote_identifier(name) + list +
                         " WITH (publish = 'insert, update, delete', publish_via_partition_root = true)",
                     {}, deadline);
@@ -97,11 +96,6 @@ Status make_subscription(PgSession& target, const std::string& name, const std::
                     {}, deadline);
 }
 
-Status hasten_subscription(PgSession& target, const std::string& name, Deadline deadline) {
-  return target.run("ALTER SUBSCRIPTION " + quote_identifier(name) + " SET (synchronous_commit = on)", {},
-                    deadline);
-}
-
 Status drop_subscription(PgSession& target, const std::string& name, Deadline deadline) {
   KG_TRY(const auto there,
          target.query("SELECT FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid WHERE "
@@ -114,16 +108,29 @@ Status drop_subscription(PgSession& target, const std::string& name, Deadline de
   return target.run("DROP SUBSCRIPTION IF EXISTS " + quote_identifier(name), {}, deadline);
 }
 
-Result<std::optional<std::uint64_t>> lag_of(PgSession& source, const std::string& name,
-                                            const std::string& position, Deadline deadline) {
+std::string mark_statement(std::uint64_t job, const std::string& mark) {
+  return "INSERT INTO kintsugi.marker (job, mark) VALUES (" + quote_literal(std::to_string(job)) + ", " +
+         quote_literal(mark) + ")";
+}
+
+Result<bool> has_arrived(PgSession& target, std::uint64_t job, const std::string& mark, Deadline deadline) {
   KG_TRY(const auto rows,
-         source.query(
-             "SELECT greatest(pg_wal_lsn_diff($1::text::pg_lsn, r.replay_lsn), 0)::bigint FROM "
-             "pg_replication_slots s JOIN pg_stat_replication r ON r.pid = s.active_pid WHERE s.slot_name = "
-             "$2 AND r.replay_lsn IS NOT NULL",
-             {SqlValue::text(position), SqlValue::text(name)}, deadline));
-  if (rows.empty()) return std::optional<std::uint64_t>();
-  return std::optional<std::uint64_t>(std::stoull(*rows[0][0]));
+         target.query("SELECT FROM kintsugi.marker WHERE job = " + quote_literal(std::to_string(job)) +
+                          " AND mark = " + quote_literal(mark),
+                      {}, deadline));
+  return !rows.empty();
+}
+
+Status drop_marks(PgSession& shard, std::uint64_t job, Deadline deadline) {
+  return shard.run("DELETE FROM kintsugi.marker WHERE job = " + quote_literal(std::to_string(job)), {},
+                   deadline);
+}
+
+Status flush(PgSession& target, Deadline deadline) {
+  return target.script(
+      "BEGIN; SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'kintsugi', ''); "
+      "COMMIT",
+      deadline);
 }
 
 Status carry_sequences(PgSession& source, PgSession& target, const std::vector<MovedTable>& tables,

@@ -21,7 +21,7 @@ Result<bool> set_identities_full(shardmap::PgSession& source, const std::vector<
 Result<bool> restore_identities(shardmap::PgSession& source, const std::vector<PriorIdentity>& identities,
                                 std::chrono::milliseconds lock_timeout, Deadline deadline);
 
-Status make_publication(shardmap::PgSession& source, const std::string& name,
+Status make_publication(shardmap::PgSession& source, const std::string& name, std::uint64_t job,
                         const std::vector<MovedTable>& tables, Deadline deadline);
 Status drop_publication(shardmap::PgSession& source, const std::string& name, Deadline deadline);
 
@@ -37,14 +37,18 @@ Status drop_slot(shardmap::PgSession& source, const std::string& name, Deadline 
 
 Status make_subscription(shardmap::PgSession& target, const std::string& name, const std::string& source_dsn,
                          Deadline deadline);
-// From now on what was applied is told at once, not when it happens to be on disk.
-Status hasten_subscription(shardmap::PgSession& target, const std::string& name, Deadline deadline);
 // Without touching the slot: the source may be away.
 Status drop_subscription(shardmap::PgSession& target, const std::string& name, Deadline deadline);
 
-// Bytes of the source's log that the target has not applied yet; none: nobody is reading the slot now.
-Result<std::optional<std::uint64_t>> lag_of(shardmap::PgSession& source, const std::string& name,
-                                            const std::string& position, Deadline deadline);
+// The mark was written on the source in a transaction of its own or in the fence's: whether it has arrived, and
+// with it everything that was committed before. What has arrived is not on the target's disk yet.
+Result<bool> has_arrived(shardmap::PgSession& target, std::uint64_t job, const std::string& mark,
+                         Deadline deadline);
+// SQL that writes the mark.
+std::string mark_statement(std::uint64_t job, const std::string& mark);
+Status drop_marks(shardmap::PgSession& shard, std::uint64_t job, Deadline deadline);
+// Everything that was applied here is on disk when this returns.
+Status flush(shardmap::PgSession& target, Deadline deadline);
 
 // The target's sequences are set to no less than the source's, so that what they give next is free there.
 Status carry_sequences(shardmap::PgSession& source, shardmap::PgSession& target,

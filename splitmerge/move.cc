@@ -81,6 +81,10 @@ Status Move::check_unchanged(const ShardMap& map) const {
   return {};
 }
 
+void Move::mark(const char* what) {
+  marks_.push_back({utc_now(), what});
+}
+
 Status Move::hide() {
   const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
     KG_CHECK(check_unchanged(map));
@@ -107,7 +111,7 @@ Status Move::follow_from_here() {
       [&] { return set_identities_full(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
       true));
   failpoint("move: identities");
-  KG_CHECK(make_publication(*source_, name, tables_, soon()));
+  KG_CHECK(make_publication(*source_, name, lease_.id(), tables_, soon()));
   failpoint("move: publication");
   const std::string& dsn = stored_.map->shard(work().source)->dsn;
   KG_TRY(slot_,
@@ -213,6 +217,10 @@ Status Move::copy_and_subscribe() {
   if (!tables_.empty()) {
     KG_CHECK(copy_rows(copy, lease_, go_on));
     failpoint("move: copied");
+    KG_CHECK(lease_.update([](JobRecord& record) {
+      record.info.history.push_back(
+          {utc_now(), "copied " + std::to_string(record.info.progress.rows) + " rows"});
+    }));
     KG_CHECK(verify_copy(snapshot));
   }
   KG_CHECK(lease_.go_on(true));
@@ -226,25 +234,38 @@ Status Move::copy_and_subscribe() {
   return lease_.update(to(JobState::kCatchingUp));
 }
 
-Status Move::catch_up() {
-  KG_CHECK(connect());
+// How long a change takes to the target now.
+Result<milliseconds> Move::measure_lag(Deadline patience) {
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  const Deadline patience = Deadline::in(tuning_.catch_up_patience);
-  while (!tables_.empty()) {
+  const std::string mark = shardmap::random_uuid();
+  const auto began = Clock::now();
+  KG_CHECK(source_->run(mark_statement(lease_.id(), mark), {}, soon()));
+  for (int n = 0;; ++n) {
+    KG_TRY(const bool arrived, has_arrived(*target_, lease_.id(), mark, soon()));
+    if (arrived) return std::chrono::duration_cast<milliseconds>(Clock::now() - began);
     KG_CHECK(lease_.go_on(true));
-    KG_TRY(const std::string position, flushed_position(*source_, soon()));
-    KG_TRY(const auto lag, lag_of(*source_, name, position, soon()));
-    if (lag && *lag <= tuning_.lag_bytes_max) break;
-    KG_TRY(const auto errors, target_->query("SELECT coalesce(max(apply_error_count), 0) FROM "
-                                             "pg_stat_subscription_stats WHERE subname = $1",
-                                             {SqlValue::text(name)}, soon()));
-    if (std::stol(*errors[0][0]) >= kApplyErrorsMax)
-      return fail("55000", "the target cannot apply the source's changes", "Its log says which and why.");
+    if (n % 50 == 49) {
+      KG_TRY(const auto errors, target_->query("SELECT coalesce(max(apply_error_count), 0) FROM "
+                                               "pg_stat_subscription_stats WHERE subname = $1",
+                                               {SqlValue::text(name)}, soon()));
+      if (std::stol(*errors[0][0]) >= kApplyErrorsMax)
+        return fail("55000", "the target cannot apply the source's changes", "Its log says which and why.");
+    }
     if (patience.passed())
       return fail(sqlstate::kQueryCanceled, "the target does not catch up with the source");
+    lease_.pause(n < 20 ? milliseconds(2) : kLook);
+  }
+}
+
+Status Move::catch_up() {
+  KG_CHECK(connect());
+  const auto began = Clock::now();
+  while (!tables_.empty()) {
+    KG_TRY(const milliseconds lag, measure_lag(Deadline::in(tuning_.catch_up_patience)));
+    const auto turns = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began).count() / 10;
+    if (lag <= tuning_.lag_max * (1 + turns)) break;
     lease_.pause(kLook);
   }
-  if (!tables_.empty()) KG_CHECK(hasten_subscription(*target_, name, soon()));
   KG_CHECK(lease_.update([](JobRecord& record) {
     to(JobState::kFenced)(record);
     record.work.fenced = true;
@@ -259,6 +280,7 @@ Status Move::publish() {
   if (!work().published) {
     // Nobody reads on the source any more who could miss what is written from now on.
     KG_CHECK(wait_until_seen(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+    mark("seen by all routers");
     const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
       const auto shardlet = map.shardlet(work().shardlet);
       if (!shardlet || shardlet->state != ShardletState::kHeld) return MapEdit{};
@@ -267,6 +289,7 @@ Status Move::publish() {
     KG_TRY(stored_, lease_.commit(
                         map_, decide, [](JobRecord& record) { record.work.published = true; }, false, soon()));
   }
+  mark("online");
   failpoint("move: online");
   KG_CHECK(connect());
   KG_TRY(const auto now, source_->query("SELECT clock_timestamp()", {}, soon()));
@@ -275,7 +298,8 @@ Status Move::publish() {
   failpoint("move: settled");
   KG_CHECK(verify_afterwards());
   const std::string at = *now[0][0];
-  return lease_.update([&at](JobRecord& record) {
+  return lease_.update([&](JobRecord& record) {
+    record.info.history.insert(record.info.history.end(), marks_.begin(), marks_.end());
     to(JobState::kCleaning)(record);
     record.work.committed_at = at;
   });

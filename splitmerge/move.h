@@ -64,6 +64,9 @@ class Move {
   Status follow_from_here();
   Status verify_copy(const std::string& snapshot);
   Status estimate();
+  Result<std::chrono::milliseconds> measure_lag(Deadline patience);
+  // For the history, written down with the end of the step: nothing must be written while writes wait.
+  void mark(const char* what);
   Status copy_and_subscribe();
   Status hold();
   Status release();
@@ -92,6 +95,8 @@ class Move {
   std::optional<std::chrono::milliseconds> verify_took_;
   std::optional<RawLink> kept_;  // the target as it was under the fence
   std::string kept_snapshot_;
+  std::string fence_mark_;
+  std::vector<JobEvent> marks_;
 };
 
 }  // namespace kintsugi::splitmerge

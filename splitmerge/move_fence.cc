@@ -100,12 +100,19 @@ Status Move::raise() {
     KG_CHECK(lease_.go_on(true));
     KG_CHECK(wait_for_quiet(Deadline::in(kQuietPatience).sooner(patience)));
     KG_CHECK(hold());
+    mark("held");
     FenceSpec now = spec;
     now.mapping = stored_.map->mapping(lease_.record().map);
+    fence_mark_ = shardmap::random_uuid();
+    if (online() && !tables_.empty()) now.also = mark_statement(lease_.id(), fence_mark_);
     KG_TRY(const bool raised, raise_fence(*source_, now, tuning_.fence_lock_timeout, soon()));
     failpoint("move: fence raised");
-    if (raised) return {};
+    if (raised) {
+      mark("fence raised");
+      return {};
+    }
     KG_CHECK(release());
+    mark("the lock was not to be had");
     if (patience.passed()) {
       return fail("55P03", "the fence could not be raised: transactions on the shardlet's tables do not end",
                   "Look for long transactions on the source, prepared ones too.");
@@ -116,16 +123,16 @@ Status Move::raise() {
 
 Status Move::drain() {
   if (!online() || tables_.empty()) return {};
-  const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  KG_TRY(const std::string position, flushed_position(*source_, soon()));
   const Deadline patience = Deadline::in(tuning_.drain_patience);
   for (;;) {
-    KG_TRY(const auto lag, lag_of(*source_, name, position, soon()));
-    if (lag && *lag == 0) return {};
-    if (patience.passed()) return fail(sqlstate::kQueryCanceled, "the target did not catch up under the fence");
+    KG_TRY(const bool arrived, has_arrived(*target_, lease_.id(), fence_mark_, soon()));
+    if (arrived) break;
     KG_CHECK(lease_.go_on(true));
+    if (patience.passed()) return fail(sqlstate::kQueryCanceled, "the target did not catch up under the fence");
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
+  mark("drained");
+  return flush(*target_, soon());
 }
 
 // Decides where the last comparison is made, while nobody waits yet.
@@ -200,6 +207,7 @@ Status Move::cut_over() {
   KG_CHECK(verify_fenced());
   KG_CHECK(carry_sequences(*source_, *target_, tables_, soon()));
   failpoint("move: verified");
+  mark("verified");
   return commit();
 }
 

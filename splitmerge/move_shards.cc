@@ -110,7 +110,9 @@ Status Move::drop_following() {
   if (source_ && source_->good()) {
     KG_CHECK(drop_slot(*source_, name, soon()));
     KG_CHECK(drop_publication(*source_, name, soon()));
+    KG_CHECK(drop_marks(*source_, lease_.id(), soon()));
   }
+  if (target_ && target_->good()) KG_CHECK(drop_marks(*target_, lease_.id(), soon()));
   return {};
 }
 

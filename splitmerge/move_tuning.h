@@ -15,7 +15,9 @@ struct MoveTuning {
   std::chrono::milliseconds drain_patience{5000};    // then the fence is lifted and tried again
   // ---- copy and catch-up
   int tables_at_once = 2;
-  std::uint64_t lag_bytes_max = 256UL << 10;  // a fence is tried below this
+  // A fence is tried when a change takes no longer than this from the source to the target. After each ten
+  // seconds of waiting for that, once more as long is good enough.
+  std::chrono::milliseconds lag_max{30};
   std::chrono::milliseconds catch_up_patience{6L * 3600 * 1000};
   std::chrono::milliseconds slot_patience{600000};  // making a slot waits for running transactions
   // ---- the rows are compared under the fence when that is expected to take no longer than this

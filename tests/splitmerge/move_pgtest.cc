@@ -177,6 +177,7 @@ TEST_F(MoveTest, UnderLoadNoWriteIsLostAndNoCountIsEverWrong) {
   for (int i = 0; i < 4; ++i) {
     const JobInfo job = done(move_of("b", target));
     ASSERT_EQ(job.state, JobState::kDone) << story(job);
+    std::printf("%s\n", story(job).c_str());
     target = i % 2 == 0 ? "s1" : "s2";
   }
   EXPECT_EQ(load.stop(), "");

@@ -1,0 +1,232 @@
+// A million rows of 150 bytes from one PostgreSQL to another: by a bare binary COPY | COPY pipe, by an idle
+// move, and by a move under four clients that update as fast as they can. Prints the figures, writes each
+// write's wait over time to the directory that is named, for bench/move.py to draw. Usage: kg_move_measure
+// [DIRECTORY] [ROWS]
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <random>
+
+#include "shardmap/map_change.h"
+#include "splitmerge/job_runner.h"
+#include "splitmerge/jobs.h"
+#include "tests/pg/cluster.h"
+#include "tests/shardmap/pg.h"
+#include "tests/splitmerge/small_router.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+using namespace std::chrono_literals;
+using shardmap::BoundColumn;
+using Clock = std::chrono::steady_clock;
+namespace edit = shardmap::edit;
+
+constexpr int kTenants = 1000;
+constexpr int kClients = 4;
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+Deadline soon() {
+  return Deadline::in(600s);
+}
+template <class Value>
+Value must(Result<Value> result) {
+  if (!result) throw std::runtime_error(result.error().to_string());
+  return *std::move(result);
+}
+
+struct Wait {
+  double at_s, ms;
+};
+
+class Measure {
+ public:
+  Measure(std::string directory, int rows) : directory_(std::move(directory)), rows_(rows) {
+    const pgtest::ClusterOptions server{{"fsync = on", "shared_buffers = 512MB", "max_wal_size = 4GB",
+                                         "checkpoint_timeout = 1h", "wal_retrieve_retry_interval = 200ms"}};
+    for (auto& cluster : clusters_) {
+      cluster = std::make_unique<pgtest::Cluster>(server);
+      pgtest::psql(cluster->dsn(), "CREATE DATABASE shard");
+    }
+    pgtest::psql(clusters_[0]->dsn(), "CREATE DATABASE store");
+    store_dsn_ = clusters_[0]->dsn("store");
+    store_ = must(shardmap::open_store(store_dsn_, "", soon()));
+    shardmap::MapChange change(*store_);
+    for (int i = 1; i <= 2; ++i) {
+      must(change.create_shard({"s" + std::to_string(i), dsn(i)}, soon()));
+      pgtest::psql(dsn(i),
+                   "CREATE TABLE accounts (tenant bigint NOT NULL, id bigint NOT NULL, n bigint NOT NULL, pad "
+                   "text NOT NULL, PRIMARY KEY (tenant, id))");
+    }
+    using shardmap::ShardletState;
+    must(change.edit(
+        {edit::CreateMap{"tenants", shardmap::MapKind::kRange, {shardmap::KeyType::kBigint}},
+         edit::CreateShardlet{
+             "tenants", "a", {BoundColumn::min()}, {BoundColumn::max()}, {}, "s1", ShardletState::kOnline},
+         edit::PutTable{{"public", "accounts", shardmap::TableKind::kSharded, "tenants", {"tenant"}}}},
+        soon()));
+    pgtest::psql(dsn(1), "INSERT INTO accounts SELECT g % " + std::to_string(kTenants) +
+                             ", g, 0, repeat('x', 94) FROM "
+                             "generate_series(1, " +
+                             std::to_string(rows_) + ") g");
+    for (int i = 1; i <= 2; ++i) pgtest::psql(dsn(i), "VACUUM ANALYZE accounts; CHECKPOINT");
+    JobRunnerOptions options;
+    options.store = store_dsn_;
+    options.router = "bench";
+    options.poll = 20ms;
+    runner_ = must(JobRunner::start(options));
+  }
+
+  void run() {
+    const double pipe = pipe_seconds();
+    std::printf("bare COPY | COPY pipe     %8.0f rows/s  (%.2f s)\n", rows_ / pipe, pipe);
+    const JobInfo idle = move("s2");
+    tell("idle move", idle, pipe);
+    pgtest::psql(dsn(1), "VACUUM accounts");
+    under_load(pipe);
+  }
+
+ private:
+  std::string dsn(int shard) const { return clusters_[shard - 1]->dsn("shard"); }
+
+  double pipe_seconds() {
+    const auto began = Clock::now();
+    const std::string psql = "/usr/lib/postgresql/15/bin/psql -X -q ";
+    const std::string command = psql + "-d '" + dsn(1) + "' -c 'COPY accounts TO STDOUT (FORMAT binary)' | " +
+                                psql + "-d '" + dsn(2) + "' -c 'COPY accounts FROM STDIN (FORMAT binary)'";
+    if (std::system(command.c_str()) != 0) throw std::runtime_error("the pipe failed");
+    const double took = seconds(Clock::now() - began);
+    pgtest::psql(dsn(2), "TRUNCATE accounts; CHECKPOINT");
+    return took;
+  }
+
+  JobInfo move(const std::string& to) {
+    JobRequest request;
+    request.shardlets = {"a"};
+    request.to = to;
+    Jobs jobs(*store_);
+    const JobInfo job = must(jobs.submit(request, soon()));
+    runner_->look_now();
+    JobInfo ended = must(jobs.wait(job.id, soon()));
+    if (ended.state != JobState::kDone)
+      throw std::runtime_error(ended.error ? ended.error->to_string() : "not done");
+    return ended;
+  }
+
+  // Of "2026-11-18T15:00:00.123Z", seconds of the day.
+  static double time_of(const std::string& at) {
+    return std::stod(at.substr(11, 2)) * 3600 + std::stod(at.substr(14, 2)) * 60 + std::stod(at.substr(17, 6));
+  }
+  static double at(const JobInfo& job, const std::string& what) {
+    for (auto event = job.history.rbegin(); event != job.history.rend(); ++event) {
+      if (event->what.starts_with(what)) return time_of(event->at);
+    }
+    return 0;
+  }
+  void tell(const char* what, const JobInfo& job, double pipe) const {
+    const double copy = at(job, "copied") - at(job, "copying");
+    const double until_commit = at(job, "committed") - at(job, "preparing");
+    std::printf(
+        "%-24s  %8.0f rows/s copying (%.2f of the pipe, %.2f s), %8.0f rows/s until the commit (%.2f s), all "
+        "of it "
+        "%.2f s\n",
+        what, rows_ / copy, pipe / copy, copy, rows_ / until_commit, until_commit,
+        at(job, "done") - at(job, "preparing"));
+    for (const JobEvent& event : job.history)
+      std::printf("    %8.3f s  %s\n", time_of(event.at) - at(job, "preparing"), event.what.c_str());
+  }
+
+  void under_load(double pipe) {
+    SmallRouter router(store_dsn_, "router");
+    std::atomic<bool> stop{false};
+    std::vector<std::vector<Wait>> waits(kClients);
+    std::atomic<int> bounced{0};
+    const auto began = Clock::now();
+    const double day_began = static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                     std::chrono::system_clock::now().time_since_epoch())
+                                                     .count() %
+                                                 86400000) /
+                             1000.0;
+    std::vector<std::thread> clients;
+    for (int c = 0; c < kClients; ++c) {
+      clients.emplace_back([&, c] {
+        SmallRouter::Client client(router);
+        std::mt19937 random(static_cast<unsigned>(c));
+        while (!stop) {
+          const std::uint64_t id = random() % static_cast<unsigned>(rows_) + 1;
+          const auto done =
+              client.write(static_cast<std::int64_t>(id % kTenants),
+                           "UPDATE accounts SET n = n + 1 WHERE tenant = " + std::to_string(id % kTenants) +
+                               " AND id = " + std::to_string(id));
+          if (!done) throw std::runtime_error(done.error().to_string());
+          waits[static_cast<std::size_t>(c)].push_back({seconds(Clock::now() - began), client.waits.back()});
+        }
+        bounced += client.bounced;
+      });
+    }
+    std::this_thread::sleep_for(5s);
+    const double from = seconds(Clock::now() - began);
+    const JobInfo job = move("s1");
+    const double to = seconds(Clock::now() - began);
+    std::this_thread::sleep_for(3s);
+    stop = true;
+    for (std::thread& client : clients) client.join();
+    tell("move under load", job, pipe);
+    report(waits, from, to, bounced);
+    write_series(waits, job, day_began);
+  }
+
+  static void report(const std::vector<std::vector<Wait>>& waits, double from, double to, int bounced) {
+    std::vector<double> during;
+    std::size_t before = 0;
+    for (const auto& some : waits) {
+      for (const Wait& wait : some) {
+        if (wait.at_s >= from && wait.at_s - wait.ms / 1000 <= to) during.push_back(wait.ms);
+        if (wait.at_s > 1 && wait.at_s < from) ++before;
+      }
+    }
+    std::sort(during.begin(), during.end());
+    std::printf(
+        "writes while moving       %8.0f /s, before it %8.0f /s; longest wait %.1f ms, 99.9th percentile %.1f "
+        "ms, median "
+        "%.2f ms; %d met the fence\n",
+        static_cast<double>(during.size()) / (to - from), static_cast<double>(before) / (from - 1),
+        during.back(), during[during.size() * 999 / 1000], during[during.size() / 2], bounced);
+  }
+
+  void write_series(const std::vector<std::vector<Wait>>& waits, const JobInfo& job, double day_began) const {
+    if (directory_.empty()) return;
+    std::ofstream series(directory_ + "/move_waits.csv");
+    series << "at_s,wait_ms\n";
+    for (const auto& some : waits) {
+      for (const Wait& wait : some) series << wait.at_s << "," << wait.ms << "\n";
+    }
+    std::ofstream states(directory_ + "/move_states.csv");
+    states << "at_s,state\n";
+    for (const JobEvent& event : job.history)
+      states << time_of(event.at) - day_began << "," << event.what << "\n";
+  }
+
+  std::string directory_;
+  int rows_;
+  std::unique_ptr<pgtest::Cluster> clusters_[2];
+  std::string store_dsn_;
+  std::unique_ptr<shardmap::MapStore> store_;
+  std::unique_ptr<JobRunner> runner_;
+};
+
+}  // namespace
+}  // namespace kintsugi::splitmerge
+
+int main(int count, char** arguments) {
+  try {
+    kintsugi::splitmerge::Measure(count > 1 ? arguments[1] : "", count > 2 ? std::atoi(arguments[2]) : 1000000)
+        .run();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "kg_move_measure: %s\n", problem.what());
+    return 1;
+  }
+  return 0;
+}

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "shardmap/failpoint.h"
-#include "splitmerge/provision.h"
 #include "splitmerge/rebalance_plan.h"
 #include "splitmerge/shardlet_edits.h"
 #include "splitmerge/split_point.h"
@@ -119,6 +118,7 @@ Status JobWork::undo_step() {
   }
   if (waiting_) return {};
   if (lease_.record().info.request.type == JobType::kDrain) KG_CHECK(undrain());
+  if (lease_.record().info.request.type == JobType::kProvision) KG_CHECK(provision_.undo());
   return lease_.update(ending(lease_.record().canceled ? JobState::kCanceled : JobState::kFailed));
 }
 
@@ -156,8 +156,7 @@ Status JobWork::step() {
       return lease_.record().work.shardlet.empty() ? step_queued() : move_.prepare();
     case JobState::kCopying:
       if (!lease_.record().info.children.empty()) return look_at_children();
-      if (lease_.record().info.request.type == JobType::kProvision)
-        return provision(store_, map_, lease_, ending(JobState::kDone));
+      if (lease_.record().info.request.type == JobType::kProvision) return provision_.fill();
       return move_.copy();
     case JobState::kCatchingUp: return move_.catch_up();
     case JobState::kFenced: return move_.fence();
@@ -239,6 +238,8 @@ Status JobWork::next_of_merge() {
 }
 
 Status JobWork::finish_cleaning() {
+  if (lease_.record().info.request.type == JobType::kProvision)
+    return provision_.finish(ending(JobState::kDone));
   if (lease_.record().info.request.type != JobType::kMerge) return move_.clean(ending(JobState::kDone));
   return move_.clean([](JobRecord& record) {
     record.info.state = JobState::kPreparing;

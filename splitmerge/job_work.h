@@ -6,13 +6,19 @@
 #include "shardmap/map_change.h"
 #include "splitmerge/job_lease.h"
 #include "splitmerge/move.h"
+#include "splitmerge/provision.h"
 
 namespace kintsugi::splitmerge {
 
 class JobWork {
  public:
   JobWork(shardmap::MapStore& store, JobLease& lease, const MoveTuning& tuning)
-      : store_(store), map_(store), lease_(lease), tuning_(tuning), move_(store, map_, lease, tuning) {}
+      : store_(store),
+        map_(store),
+        lease_(lease),
+        tuning_(tuning),
+        move_(store, map_, lease, tuning),
+        provision_(store, map_, lease, tuning) {}
 
   // Returns when the job has ended, or the lease is lost, or the program ends; or, for a drain or rebalance,
   // when there is nothing to do but wait for its children.
@@ -39,6 +45,7 @@ class JobWork {
   JobLease& lease_;
   const MoveTuning& tuning_;
   Move move_;
+  Provision provision_;
   bool waiting_ = false;  // for children
 };
 

@@ -74,14 +74,12 @@ std::string array_of(const std::vector<std::string>& names) {
   return out + "}";
 }
 
-Result<MovedTable> describe_one(PgSession& session, const shardmap::Mapping& mapping,
-                                const shardmap::Table& table, const std::vector<shardmap::KeyRange>& ranges,
-                                Deadline deadline) {
+Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& table, Deadline deadline) {
   MovedTable moved;
   moved.table = table;
   moved.name = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+  moved.inside = "true";
   for (const std::string& column : table.key) moved.key.push_back(quote_identifier(column));
-  KG_TRY(moved.inside, inside_ranges(mapping, moved.key, ranges));
   KG_TRY(const auto there,
          session.query("SELECT to_regclass($1) IS NOT NULL", {SqlValue::text(moved.name)}, deadline));
   if (there.at(0).at(0) != "t")
@@ -117,9 +115,15 @@ Result<std::vector<MovedTable>> describe(PgSession& session, const shardmap::Map
                                          const std::vector<shardmap::KeyRange>& ranges, Deadline deadline) {
   std::vector<MovedTable> all;
   for (const shardmap::Table& table : tables) {
-    KG_TRY(all.emplace_back(), describe_one(session, mapping, table, ranges, deadline));
+    KG_TRY(MovedTable moved, describe_rows(session, table, deadline));
+    KG_TRY(moved.inside, inside_ranges(mapping, moved.key, ranges));
+    all.push_back(std::move(moved));
   }
   return all;
+}
+
+Result<MovedTable> describe_whole(PgSession& session, const shardmap::Table& table, Deadline deadline) {
+  return describe_rows(session, table, deadline);
 }
 
 Result<std::string> inside_of(const std::string& row, const MovedTable& table, const shardmap::Mapping& mapping,

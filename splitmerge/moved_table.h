@@ -35,6 +35,10 @@ Result<std::vector<MovedTable>> describe(shardmap::PgSession& session, const sha
                                          const std::vector<shardmap::Table>& tables,
                                          const std::vector<shardmap::KeyRange>& ranges, Deadline deadline);
 
+// A table of which all rows are meant; it has no key.
+Result<MovedTable> describe_whole(shardmap::PgSession& session, const shardmap::Table& table,
+                                  Deadline deadline);
+
 // The predicate with its columns taken from `row` ("NEW", "OLD").
 Result<std::string> inside_of(const std::string& row, const MovedTable& table, const shardmap::Mapping& mapping,
                               const std::vector<shardmap::KeyRange>& ranges);

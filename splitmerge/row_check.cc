@@ -34,8 +34,9 @@ Result<Buckets> buckets_of(PgSession& session, const MovedTable& table, Deadline
 Result<std::vector<std::string>> rows_of(PgSession& session, const MovedTable& table, const std::string& bucket,
                                          Deadline deadline) {
   KG_TRY(const auto rows,
-         session.query("SELECT ROW(" + list_of(table.key) + ")::text || ' #' || " + table.checksum + " FROM " +
-                           table.name + " WHERE " + table.inside + " AND " + bucket_of(table) + " = " + bucket,
+         session.query("SELECT ROW(" + list_of(table.key.empty() ? table.columns : table.key) +
+                           ")::text || ' #' || " + table.checksum + " FROM " + table.name + " WHERE " +
+                           table.inside + " AND " + bucket_of(table) + " = " + bucket,
                        {}, deadline));
   std::vector<std::string> out;
   for (const PgRow& row : rows) out.push_back(*row[0]);

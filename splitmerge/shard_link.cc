@@ -69,7 +69,8 @@ Result<std::unique_ptr<PgSession>> open_session(const std::string& dsn, const st
 
 Status end_predecessors(PgSession& session, const std::string& name, Deadline deadline) {
   return session.run(
-      "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1 AND pid <> "
+      "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1 AND datname = "
+      "current_database() AND pid <> "
       "pg_backend_pid() AND backend_type IN ('client backend', 'walsender') AND NOT EXISTS (SELECT FROM "
       "pg_replication_slots s WHERE s.active_pid = pid AND s.slot_name = $1)",
       {SqlValue::text(name)}, deadline);

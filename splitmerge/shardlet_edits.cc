@@ -215,9 +215,17 @@ Result<JobRequest> settle(const ShardMap& map, JobRequest request, std::string& 
     case JobType::kSplit: return settle_split(map, std::move(request));
     case JobType::kMerge: return settle_merge(map, std::move(request));
     case JobType::kDrain:
-    case JobType::kProvision:
       if (map.shard_named(request.shard) == nullptr) return missing("shard", request.shard);
       return request;
+    case JobType::kProvision: {
+      const Shard* shard = map.shard_named(request.shard);
+      if (shard == nullptr) return missing("shard", request.shard);
+      if (shard->state != ShardState::kPreparing) {
+        return fail("55000", "shard " + quoted(request.shard) + " is " + std::string(name_of(shard->state)) +
+                                 "; only one that is being prepared is provisioned");
+      }
+      return request;
+    }
     case JobType::kRebalance:
       if (!request.map.empty() && map.mapping(request.map) == nullptr) return missing("shard map", request.map);
       map_name = request.map;

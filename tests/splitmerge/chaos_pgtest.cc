@@ -166,6 +166,33 @@ TEST_F(ChaosTest, ASplitAndAMergeKilledAroundTheirCommit) {
   EXPECT_TRUE(map()->shardlet("b"));
 }
 
+TEST_F(ChaosTest, AProvisionKilledAnywhereIsFinished) {
+  on_both("CREATE TABLE plans (id int PRIMARY KEY); INSERT INTO plans SELECT generate_series(1, 100)");
+  must(change().edit({edit::PutTable{Table{"public", "plans", TableKind::kReplicated, "", {}}}}, soon()));
+  const std::string third = clusters_[1]->dsn("shard3");
+  for (const char* point :
+       {"provision: schema", "provision: fenced", "provision: copied", "before commit", "provision: online"}) {
+    pgtest::psql(clusters_[1]->dsn(), "DROP DATABASE IF EXISTS shard3 WITH (FORCE);\nCREATE DATABASE shard3");
+    must(change().create_shard({"s3", third, shardmap::ShardState::kPreparing}, soon()));
+    JobRequest request;
+    request.type = JobType::kProvision;
+    request.shard = "s3";
+    const JobInfo job = must(jobs().submit(request, soon()));
+    {
+      RunnerProcess process(store_dsn(), point);
+      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point;
+    }
+    start_runner();
+    const JobInfo ended = must(jobs().wait(job.id, soon()));
+    ASSERT_EQ(ended.state, JobState::kDone) << point << "\n" << story(ended);
+    runners_.clear();
+    EXPECT_EQ(pgtest::psql(third, "SELECT count(*) FROM plans"), "100");
+    expect_clean();
+    must(change().drop_shard("s3", soon()));
+    if (HasFailure()) FAIL() << "killed at " << point << "\n" << story(ended);
+  }
+}
+
 TEST_F(ChaosTest, KilledWhileUndoingAnotherUndoes) {
   Load load(store_dsn(), 300, 2, 1);
   for (const char* point : {"undo: fence down", "undo: source as it was", "undo: target as it was"}) {

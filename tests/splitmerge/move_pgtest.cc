@@ -167,6 +167,26 @@ TEST_F(MoveTest, EverythingThatSpeaksAgainstItIsToldAtOnceAndNothingIsTouched) {
   EXPECT_TRUE(must(jobs().list(soon())).empty());
 }
 
+TEST_F(MoveTest, TwoShardsOfOneServerAreAsGoodAsTwoServers) {
+  ranges();
+  shop();
+  pgtest::psql(clusters_[0]->dsn(),
+               "DROP DATABASE IF EXISTS neighbour WITH (FORCE);\nCREATE DATABASE neighbour");
+  const std::string neighbour = clusters_[0]->dsn("neighbour");
+  pgtest::psql(neighbour,
+               "CREATE TABLE orders (tenant bigint NOT NULL, id bigint NOT NULL, note text, at timestamptz "
+               "DEFAULT now(), PRIMARY KEY (tenant, id)); CREATE TABLE items (id uuid DEFAULT "
+               "gen_random_uuid(), tenant bigint NOT NULL, body jsonb, n numeric); CREATE TABLE stock "
+               "(tenant bigint PRIMARY KEY, amount bigint NOT NULL)");
+  must(change().create_shard({"s3", neighbour}, soon()));
+  start_runner();
+  const JobInfo job = done(move_of("b", "s3"));
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(story(job).find("08006"), std::string::npos) << story(job);
+  EXPECT_EQ(pgtest::psql(neighbour, "SELECT count(*) FROM items"), "1000");
+  expect_clean();
+}
+
 TEST_F(MoveTest, UnderLoadNoWriteIsLostAndNoCountIsEverWrong) {
   ranges();
   shop();
@@ -177,7 +197,6 @@ TEST_F(MoveTest, UnderLoadNoWriteIsLostAndNoCountIsEverWrong) {
   for (int i = 0; i < 4; ++i) {
     const JobInfo job = done(move_of("b", target));
     ASSERT_EQ(job.state, JobState::kDone) << story(job);
-    std::printf("%s\n", story(job).c_str());
     target = i % 2 == 0 ? "s1" : "s2";
   }
   EXPECT_EQ(load.stop(), "");

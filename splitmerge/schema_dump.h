@@ -1,0 +1,20 @@
+// A database's schema as SQL, by PostgreSQL's own pg_dump and psql: they know every kind of object. Blocks; any
+// thread. Passwords go by the environment, never by the command line. Private to splitmerge/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/error.h"
+
+namespace kintsugi::splitmerge {
+
+// Everything but rows, schema `kintsugi`, these tables, publications and subscriptions.
+Result<std::string> dump_schema(const std::string& dsn, const std::vector<std::string>& without_tables,
+                                Deadline deadline);
+
+// All of it in one transaction.
+Status apply_schema(const std::string& dsn, const std::string& sql, Deadline deadline);
+
+}  // namespace kintsugi::splitmerge

@@ -1,0 +1,93 @@
+// A new shard becomes like the others before it may receive anything.
+#include "tests/splitmerge/moving.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+class ProvisionTest : public Moving {
+ protected:
+  void SetUp() override {
+    Moving::SetUp();
+    ranges();
+    on_both(
+        "CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE SCHEMA aux; CREATE SEQUENCE aux.numbers;"
+        "CREATE FUNCTION aux.twice(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';"
+        "CREATE TABLE orders (tenant bigint NOT NULL, id bigint NOT NULL, m mood, PRIMARY KEY (tenant, id));"
+        "CREATE INDEX ON orders (m) WHERE id > 5; CREATE TABLE plans (id serial PRIMARY KEY, name text)");
+    pgtest::psql(dsn(1), "CREATE TABLE at_home (id int)");
+    on_both("INSERT INTO plans (name) SELECT 'plan ' || n FROM generate_series(1, 50) n");
+    pgtest::psql(dsn(1), "INSERT INTO orders SELECT t, 1, 'sad' FROM generate_series(0, 299) t");
+    put_table("orders");
+    must(change().edit({edit::PutTable{Table{"public", "plans", TableKind::kReplicated, "", {}}}}, soon()));
+    pgtest::psql(clusters_[1]->dsn(), "DROP DATABASE IF EXISTS shard3 WITH (FORCE);\nCREATE DATABASE shard3");
+    must(change().create_shard({"s3", third(), shardmap::ShardState::kPreparing}, soon()));
+  }
+  static std::string third() { return clusters_[1]->dsn("shard3"); }
+  static JobRequest provision() {
+    JobRequest request;
+    request.type = JobType::kProvision;
+    request.shard = "s3";
+    return request;
+  }
+};
+
+}  // namespace
+
+TEST_F(ProvisionTest, ANewShardGetsTheSchemaAndTheReplicatedRowsAndIsThenUsed) {
+  start_runner();
+  EXPECT_EQ(jobs().submit(move_of("b", "s3"), soon()).error().sqlstate, "55000");
+  const JobInfo job = done(provision());
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(map()->shard_named("s3")->state, shardmap::ShardState::kOnline);
+  EXPECT_EQ(pgtest::psql(third(), "SELECT count(*), max(name) FROM plans"), "50|plan 9");
+  EXPECT_EQ(pgtest::psql(third(), "SELECT aux.twice(4), nextval('aux.numbers'), 'happy'::mood"), "8|1|happy");
+  EXPECT_EQ(pgtest::psql(third(), "INSERT INTO plans (name) VALUES ('new') RETURNING id"), "51");
+  EXPECT_EQ(pgtest::psql(third(), "SELECT to_regclass('public.at_home') IS NULL"), "t");
+  expect_clean();
+  const JobInfo moved = done(move_of("b", "s3"));
+  ASSERT_EQ(moved.state, JobState::kDone) << story(moved);
+  EXPECT_EQ(pgtest::psql(third(), "SELECT count(*) FROM orders"), "100");
+  EXPECT_EQ(jobs().submit(provision(), soon()).error().sqlstate, "55000");
+  expect_clean();
+}
+
+TEST_F(ProvisionTest, WritesToReplicatedTablesDoNotGetByTheNewShard) {
+  // A living router that does not know of the new shard yet.
+  ASSERT_TRUE(store_->put_notes({{"router", "slow", R"({"epoch":1,"lease_ms":600000})", {}}}, soon()));
+  start_runner();
+  const JobInfo job = must(jobs().submit(provision(), soon()));
+  while (must(jobs().show(job.id, soon())).state != JobState::kCleaning) std::this_thread::sleep_for(2ms);
+  int refused = 0;
+  for (int i = 1; i <= 2; ++i) {
+    try {
+      pgtest::Connection(dsn(i)).query("UPDATE plans SET name = 'lost' WHERE id = 1");
+    } catch (const std::exception& problem) {
+      EXPECT_NE(std::string(problem.what()).find("kintsugi: shardlet moved"), std::string::npos)
+          << problem.what();
+      ++refused;
+    }
+  }
+  EXPECT_EQ(refused, 1);  // enough: such a write is one transaction on all shards
+  ASSERT_TRUE(store_->put_notes({{"router", "slow", {}, {}}}, soon()));
+  EXPECT_EQ(must(jobs().wait(job.id, soon())).state, JobState::kDone);
+  EXPECT_NO_THROW(pgtest::psql(dsn(1), "UPDATE plans SET name = 'x' WHERE id = 1"));
+  EXPECT_NO_THROW(pgtest::psql(dsn(2), "UPDATE plans SET name = 'x' WHERE id = 1"));
+  expect_clean();
+}
+
+TEST_F(ProvisionTest, ADatabaseThatIsNotEmptyIsLeftAsItIs) {
+  pgtest::psql(third(), "CREATE TABLE orders (mine int); INSERT INTO orders VALUES (1)");
+  start_runner();
+  const JobInfo job = done(provision());
+  ASSERT_EQ(job.state, JobState::kFailed) << story(job);
+  EXPECT_NE(job.error->message.find("already exists"), std::string::npos) << story(job);
+  EXPECT_EQ(map()->shard_named("s3")->state, shardmap::ShardState::kPreparing);
+  EXPECT_EQ(pgtest::psql(third(), "SELECT * FROM orders"), "1");
+  pgtest::psql(third(), "DROP TABLE orders");
+  ASSERT_TRUE(jobs().resume(job.id, soon()));
+  const JobInfo again = must(jobs().wait(job.id, soon()));
+  ASSERT_EQ(again.state, JobState::kDone) << story(again);
+  expect_clean();
+}
+
+}  // namespace kintsugi::splitmerge

@@ -13,6 +13,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "tests", "clients"), os.path.dirname(os.path.abspath(__file__))]
 
+import fanout
 import idle
 import instructions
 import report
@@ -121,6 +122,17 @@ class Bench:
             self.instructions = {"failed": str(error)[:300]}
         print("instructions a point select:", self.instructions, flush=True)
 
+    def over_shards(self):
+        try:
+            rows, rounds = (2_000_000, 15) if self.options.full else (500_000, 7)
+            result = fanout.measure(self.program, self.root, rows, rounds, 200)
+        except Exception as error:
+            print("over shards:", str(error)[:500], flush=True)
+            return
+        os.makedirs(self.options.out, exist_ok=True)
+        with open(os.path.join(self.options.out, "fanout.md"), "w") as file:
+            file.write("# Over two shards\n\n" + "\n".join(fanout.table(result)) + "\n")
+
     def stop(self):
         for system in self.systems:
             try:
@@ -138,7 +150,7 @@ def main():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--scale", type=int, default=10)
     parser.add_argument("--cells", help="only cells whose name contains this, such as 'point select, simple'")
-    parser.add_argument("--only", default="relay,idle,instructions")
+    parser.add_argument("--only", default="relay,idle,instructions,fanout")
     parser.add_argument("--idle-clients", type=int, default=10000)
     parser.add_argument(
         "--budget", type=int, help="seconds in all; cells that do not fit are left out and said so"
@@ -156,7 +168,12 @@ def main():
     )
     bench = Bench(options)
     try:
-        for part, work in (("relay", bench.relay), ("idle", bench.memory), ("instructions", bench.count)):
+        for part, work in (
+            ("relay", bench.relay),
+            ("idle", bench.memory),
+            ("instructions", bench.count),
+            ("fanout", bench.over_shards),
+        ):
             if part in options.only.split(","):
                 work()
     finally:

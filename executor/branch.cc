@@ -93,8 +93,11 @@ void Branch::digest() {
     auto head = wire::peek_head(bytes, max_message_);
     if (!head) {
       if (bytes.size() >= wire::kHeaderBytes && wire::load_u32(bytes.data() + 1) >= 4) {
-        lose("it sent a message of " + std::to_string(wire::load_u32(bytes.data() + 1)) +
-             " bytes, and limits.max_message is " + std::to_string(max_message_));
+        lose_with({.sqlstate = std::string(sqlstate::kProgramLimitExceeded),
+                   .message = "shard " + backend_->shard + " sent a message of " +
+                              std::to_string(wire::load_u32(bytes.data() + 1)) +
+                              " bytes that has to be read whole",
+                   .hint = "Raise limits.max_message."});
       } else {
         lose(head.error().message);
       }
@@ -201,18 +204,21 @@ void Branch::on_error(const wire::Frame& frame) {
 }
 
 void Branch::lose(const std::string& how) {
+  lose_with({.sqlstate = std::string(sqlstate::kShardUnreachable),
+             .message = "lost the connection to shard " + backend_->shard + ": " + how,
+             .detail = "The statement may or may not have been executed.",
+             .hint = "Look before you repeat it."});
+}
+
+void Branch::lose_with(const Error& error) {
   if (lost_) return;
   lost_ = true;
   executing_ = row_ready_ = false;
   backend_->broken = true;
   backend_->out.clear();
   if (!error_.empty()) return;
-  error_sqlstate_ = sqlstate::kShardUnreachable;
-  wire::append_error(error_, "ERROR",
-                     Error{.sqlstate = error_sqlstate_,
-                           .message = "lost the connection to shard " + backend_->shard + ": " + how,
-                           .detail = "The statement may or may not have been executed.",
-                           .hint = "Look before you repeat it."});
+  error_sqlstate_ = error.sqlstate;
+  wire::append_error(error_, "ERROR", error);
 }
 
 std::optional<wire::Frame> Branch::row() {

@@ -91,6 +91,7 @@ class Branch {
 
  private:
   void lose(const std::string& how);
+  void lose_with(const Error& error);
   void digest();
   [[nodiscard]] ReadBuffer& rows() { return aside_.size() > 0 ? aside_ : in_; }
   bool on_frame(const wire::Frame& frame);

@@ -44,7 +44,12 @@ io::Task<bool> flush_out(Backend* backend, io::Waiter* waiter, Deadline deadline
     const io::IoResult result = backend->out.flush(backend->stream);
     if (result.kind == io::IoResult::kOk) co_return true;
     if (result.kind != io::IoResult::kWouldBlock) break;
-    backend->stream.want(false, true);
+    // A shard that cannot get rid of its notices takes nothing either.
+    if (backend->stream.readable()) {
+      const io::IoResult got = backend->read_more_to_carry(16 * 1024);
+      if (got.kind == io::IoResult::kOk) continue;
+    }
+    backend->stream.want(true, true);
     const bool in_time = co_await waiter->wait(deadline);
     if (!in_time) break;
   }

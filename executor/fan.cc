@@ -235,8 +235,10 @@ bool Fan::State::make_rows() {
     return false;
   }
   const std::uint64_t before = merge.rows_out();
-  const bool direct = request.client_stream != nullptr;
-  auto made = merge.step(branches, *request.client, direct, most_rows, direct ? kClientBudget : SIZE_MAX);
+  const bool flushed = request.client_stream != nullptr;
+  // Asking a shard for more may read from it, and that moves what stands in its buffer.
+  const bool in_place = flushed && !chunks;
+  auto made = merge.step(branches, *request.client, in_place, most_rows, flushed ? kClientBudget : SIZE_MAX);
   if (!made) {
     fail_with(made.error());
     return false;

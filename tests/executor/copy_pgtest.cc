@@ -155,6 +155,19 @@ TEST_F(Copy, ManyRowsUnderBackPressure) {
   EXPECT_EQ(rows(), "66667:1333340 66667:8000040 66666:14666520");
 }
 
+// Its notices have to be taken, or it takes no rows.
+TEST_F(Copy, AShardThatTalksMuchIsListenedTo) {
+  Shards::get().on(
+      0,
+      "CREATE OR REPLACE FUNCTION talk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', "
+      "repeat('x', 500); RETURN NEW; END $$; CREATE TRIGGER talk BEFORE INSERT ON t FOR EACH ROW EXECUTE "
+      "FUNCTION talk()");
+  In in{.text = "COPY t FROM STDIN", .plan = text_plan(), .pieces = {""}};
+  for (int i = 0; i < 40'000; ++i) in.pieces.back() += "1\tx\n";
+  EXPECT_EQ(copy_in(in).outcome, "COPY 40000");
+  Shards::get().on(0, "DROP TRIGGER talk ON t");
+}
+
 struct Out {
   std::vector<std::string> texts;
   bool header = false, binary = false;

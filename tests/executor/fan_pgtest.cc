@@ -32,6 +32,7 @@ struct Call {
   std::vector<std::string> values{};
   std::vector<std::uint64_t> steps{0};  // row limits of advance()
   bool stop_then = false;
+  std::uint64_t max_message = 1 << 20;
   std::string afterwards{};  // run on every connection, to see that it is usable
 };
 struct Seen {
@@ -55,6 +56,7 @@ io::Task<Seen> play(io::Waiter* waiter, const Call* call) {
   request.client = &client;
   request.waiter = waiter;
   request.deadline = patience();
+  request.max_message = call->max_message;
   request.suspendable = call->steps.front() != 0;
   Fan fan(std::move(request));
   for (const std::uint64_t rows : call->steps) {
@@ -273,6 +275,16 @@ TEST_F(FanOut, ALargeLimitStopsTheShardsEarlyAndFailsNoTransaction) {
   EXPECT_EQ(seen.outcome, "SELECT 20000");
   EXPECT_EQ(seen.statuses, "TTT");
   EXPECT_EQ(seen.after, "5 5 5");
+}
+
+TEST_F(FanOut, ARowBeyondTheLimitIsRefused) {
+  const Seen seen =
+      run({.texts = {"SELECT 'x'", "SELECT repeat('x', 5000)", "SELECT 'x'"}, .max_message = 4000});
+  EXPECT_EQ(seen.outcome, "E(54000 shard s2 sent a message of 5010 bytes that has to be read whole)");
+  EXPECT_EQ(seen.statuses, "IXI");
+  const Seen large = run({.texts = {"SELECT repeat('x', 1000000)"}, .describe = FanRequest::Describe::kNo});
+  EXPECT_EQ(large.client.size(), 3u * 1'000'003 + 2);
+  EXPECT_EQ(large.statuses, "III");
 }
 
 TEST_F(FanOut, NoticesPassAndThoseOfCopiesOnce) {

@@ -198,6 +198,8 @@ io::Task<> Session::converse() {
     }
     if (moved) continue;
     if (client_eof_ && (!lease_ || relay_.idle())) break;
+    // The rest of what PostgreSQL waits for will never be sent.
+    if (client_eof_ && blocked_ == Blocked::kNo && (relay_.swallows_sync() || !relay_.will_end())) break;
     prepare_to_sleep();
     if (!co_await waiter_.wait(next_deadline())) on_deadline();
   }
@@ -409,7 +411,7 @@ void Session::flush_backend() {
 void Session::client_gone() {
   client_eof_ = true;
   // PostgreSQL finishes what was sent before the end of the connection, unless it waits for more of it.
-  if (lease_ && !relay_.idle() && (relay_.in_copy() || !relay_.will_end())) ended_ = true;
+  if (lease_ && !relay_.idle() && (relay_.swallows_sync() || !relay_.will_end())) ended_ = true;
 }
 
 bool Session::serve_backend() {

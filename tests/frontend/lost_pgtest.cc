@@ -197,6 +197,33 @@ TEST_F(Lost, WhatAWaitingClientHasSentIsRunAlsoWhenItHasGone) {
   EXPECT_EQ(next.query("SELECT 'well'"), "T D(well) C(SELECT 1) Z(I)");
 }
 
+// Nor does anybody keep a connection who has gone before he got it, and has left something half done.
+TEST_F(Lost, AWaitingClientThatHasGoneGivesItsConnectionBack) {
+  direct("DROP TABLE IF EXISTS left_half; CREATE TABLE left_half(a int)");
+  const std::vector<Batch> halves = {
+      Batch().query("COPY left_half FROM STDIN").copy_data("1\n"),
+      Batch().query("COPY left_half FROM STDIN"),
+      Batch().run("INSERT INTO left_half VALUES (2)"),
+      Batch().run("INSERT INTO left_half VALUES (3)").flush(),
+      Batch().run("COPY left_half FROM STDIN").copy_data("4\n").copy_done(),
+      Batch().query("BEGIN").query("INSERT INTO left_half VALUES (5)"),
+      Batch().query("COPY left_half FROM STDIN").copy_data("6\n").copy_done(),  // whole: it is done
+  };
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    RawClient holder(front_.port());
+    EXPECT_EQ(holder.query("BEGIN"), "C(BEGIN) Z(T)");
+    {
+      RawClient client(front_.port());
+      client.send(halves[i]);
+      EXPECT_EQ(client.within(50), "");
+    }
+    EXPECT_EQ(holder.query("COMMIT"), "C(COMMIT) Z(I)");
+    RawClient next(front_.port());
+    EXPECT_EQ(next.query("SELECT 'well'"), "T D(well) C(SELECT 1) Z(I)") << "after " << i;
+  }
+  EXPECT_TRUE(eventually("SELECT string_agg(a::text, ',' ORDER BY a) FROM left_half", "6"));
+}
+
 TEST_F(Lost, AClientThatDoesNotReadCannotFillTheMemory) {
   RawClient client(front_.port());
   const Batch flood = [] {

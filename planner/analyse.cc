@@ -100,7 +100,6 @@ void take_tables(Analyzer& analyzer, Analysis& analysis) {
     }
   }
   if (analyzer.locks) analysis.read_write_shardlets = true;
-  analysis.constants = analyzer.constants;
   analysis.writes = analyzer.modifies || analyzer.locks || analyzer.into || !analyzer.one_place.empty() ||
                     !analyzer.reads_tables.empty();
   analysis.anywhere = !analysis.home && !system && !analyzer.unknown_names && analyzer.one_place.empty() &&
@@ -224,8 +223,7 @@ void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits, con
     }
     edits_of(unit.parent).replace(unit.ref->name.range, TextTemplate{piece});
   }
-  if (!analysis.owned.empty())
-    analysis.own = edits.make({0, static_cast<std::uint32_t>(analyzer.statement().text().size())});
+  if (!analysis.owned.empty()) analysis.own = edits.make(analyzer.whole);
 }
 
 std::optional<Error> hopeless(const Analyzer& analyzer) {
@@ -280,30 +278,9 @@ struct AnalyseBody {
   void operator()(const parser::Update* update) { analyse_update(analyzer, *update, analysis); }
   void operator()(const parser::Delete* del) { analyse_delete(analyzer, *del, analysis); }
   void operator()(const parser::Merge* merge) { analyse_merge(analyzer, *merge, analysis); }
-  // What is not about tables' rows belongs to the home shard.
   template <class Other>
-  void operator()(const Other&) {
-    analysis.home = true;
-    analysis.writes = true;
-  }
-
-  void refuse_placed(const parser::QualifiedName& name, const char* what) {
-    analysis.home = true;
-    analysis.writes = true;
-    if (name.empty()) return;
-    const RelationUse use = analyzer.resolve(name);
-    if (use.kind == Kind::kSharded || use.kind == Kind::kReplicated)
-      analysis.several = refused(std::string(what) + " of " + use.display + ", which several shards have",
-                                 "This router cannot run it yet.");
-  }
-  void operator()(const parser::Copy* copy) { refuse_placed(copy->table.name, "COPY"); }
-  void operator()(const parser::Truncate* truncate) {
-    for (const parser::TableRef& table : truncate->tables) refuse_placed(table.name, "TRUNCATE");
-  }
-  void operator()(const parser::AlterTable* alter) { refuse_placed(alter->table.name, "ALTER TABLE"); }
-  void operator()(const parser::CreateIndex* index) { refuse_placed(index->table.name, "CREATE INDEX"); }
-  void operator()(const parser::DropObjects* drop) {
-    for (const parser::QualifiedName& name : drop->names) refuse_placed(name, "DROP");
+  void operator()(const Other& other) {
+    analyse_utility(analyzer, parser::StatementBody(other), analysis);
   }
 };
 
@@ -318,6 +295,8 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
     analysis->units.push_back({unit.begin - begin, unit.end - begin});
   Analyzer analyzer(*statement, normal, begin, names, catalog, map);
   std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
+  analysis->whole = analyzer.whole;
+  analysis->constants = analyzer.constants;
   // A table that is nowhere, beside sharded ones: no shard can say so for all.
   if (!analysis->tables.empty())
     for (const RelationUse& use : analyzer.uses)

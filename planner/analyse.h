@@ -34,6 +34,9 @@ void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& ana
 void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& analysis);
 void analyse_insert(Analyzer& analyzer, const parser::Insert& insert, Analysis& analysis);
 
+// Everything that is neither a query nor a write: COPY, EXPLAIN, cursors, definitions.
+void analyse_utility(Analyzer& analyzer, const parser::StatementBody& body, Analysis& analysis);
+
 // The shards that have the replicated tables.
 std::vector<shardmap::ShardId> replicated_shards(const shardmap::ShardMap& map);
 

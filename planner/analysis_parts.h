@@ -33,12 +33,18 @@ struct Limits {
   bool limit_one = false;
 };
 
+// COPY (query) TO STDOUT.
+struct CopyShape {
+  bool header = false, binary = false;
+};
+
 // Tier 2.
 struct FanOutTemplate {
   std::optional<TextTemplate> text;  // none: the client's own
   Merge merge;
   Limits limits;
   bool writes = false;
+  std::optional<CopyShape> copy;
 };
 
 // Tiers 3 and 4.
@@ -85,6 +91,7 @@ class Analysis {
  public:
   std::shared_ptr<const parser::Statement> statement;
   std::vector<parser::Range> units;  // of the normal form, counted from the statement's begin
+  parser::Range whole;               // what is planned of it: all, or what EXPLAIN (ROUTE) is about
   std::vector<Constant> constants;
 
   std::optional<FixedPlan> fixed;

@@ -436,10 +436,10 @@ void Analyzer::from(parser::List<const parser::FromItem*> items, const parser::E
   // ON is read when FROM's own distribution is not known yet: a subquery in it cannot be linked.
   for (const auto& node : nodes) join_conditions(*node, block);
   block.equalities = equalities_;
-  Distribution whole;
+  Distribution product;
   for (const auto& node : nodes)
-    whole = joined(whole, distribution_of(*node, block), Join::Type::kInner, block.equalities);
-  block.from = std::move(whole);
+    product = joined(product, distribution_of(*node, block), Join::Type::kInner, block.equalities);
+  block.from = std::move(product);
   block.from_done = true;
   // Equalities with what is outside hold for this block's rows, not for the outer ones.
   for (const parser::Expr* conjunct : all)

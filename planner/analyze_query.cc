@@ -85,10 +85,10 @@ Shape Analyzer::common_table(std::size_t entry, Block* outer) {
 // Seen from inside, the name means the rows found so far. Without a sharded table that is the same on every
 // shard; with one, no shard finds the rows of another.
 Shape Analyzer::recursive(const parser::CommonTable& table, const Scope* parent, Block* outer) {
-  const parser::Query& whole = *table.body.query;
+  const parser::Query& body = *table.body.query;
   const std::size_t commons_before = commons_.size();
-  with(whole.with, parent, outer);
-  Shape first = operand(*whole.body->left, parent, outer, false, whole);
+  with(body.with, parent, outer);
+  Shape first = operand(*body.body->left, parent, outer, false, body);
   for (ScopeColumn& column : first.columns) {
     column.use = -1;
     column.term = kNoTerm;
@@ -98,7 +98,7 @@ Shape Analyzer::recursive(const parser::CommonTable& table, const Scope* parent,
   Shape seen = first;
   seen.distribution = {};
   recursive_shapes_.emplace_back(&table, seen);
-  const Shape second = operand(*whole.body->right, parent, outer, false, whole);
+  const Shape second = operand(*body.body->right, parent, outer, false, body);
   recursive_shapes_.pop_back();
   commons_.resize(commons_before);
   const Kind a = first.distribution.kind;

@@ -6,6 +6,7 @@ Analyzer::Analyzer(const parser::Statement& statement, const parser::Normaliser&
                    const NameContext& names, const Catalog& catalog, const shardmap::ShardMap& map)
     : statement_(statement), normal_(normal), begin_(begin), names_(names), catalog_(catalog), map_(map) {
   units.push_back({&statement, nullptr, -1, {}});
+  whole = {0, static_cast<std::uint32_t>(statement.text().size())};
 }
 
 int Analyzer::target(const parser::TableRef& ref) {

@@ -133,6 +133,8 @@ class Analyzer {
   // After reading: what is known of each sharded table's keys.
   void finish();
 
+  parser::Range whole;  // of the text, what is planned: all of it, or what EXPLAIN (ROUTE) is about
+
   // ---- what was found
   std::vector<RelationUse> uses;
   std::vector<Unit> units;

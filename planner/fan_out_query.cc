@@ -96,7 +96,7 @@ class QueryMerger {
   };
 
   Result<FanOutTemplate> finish() {
-    if (edited_) made_.text = edits_.make({0, static_cast<std::uint32_t>(analyzer_.statement().text().size())});
+    if (edited_) made_.text = edits_.make(analyzer_.whole);
     return std::move(made_);
   }
 

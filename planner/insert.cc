@@ -76,7 +76,6 @@ class InsertAnalysis {
       case Kind::kReplicated: replicated(target); break;
       default: at_home(target); break;
     }
-    analysis_.constants = analyzer_.constants;
   }
 
  private:

@@ -1,10 +1,14 @@
 #include "planner/make_insert.h"
 
+#include <algorithm>
+
 #include "parser/scanner.h"
 
 namespace kintsugi::planner {
 
-InsertRows::InsertRows(const InsertTemplate& insert, const Values& values) : insert_(insert), values_(values) {
+InsertRows::InsertRows(const InsertTemplate& insert, const Values& values,
+                       const std::vector<parser::Range>& units)
+    : insert_(insert), values_(values), units_(units) {
   size_ = insert.rows.size();
   if (!insert.group) return;
   const parser::SlotGroup& group = values.normal->groups()[*insert.group];
@@ -51,11 +55,21 @@ Status InsertRows::key_of(std::size_t row, const shardmap::KeyTypes& types,
 }
 
 std::vector<parser::Range> InsertRows::texts() const {
-  if (!insert_.group) return {};
   const std::string_view text = values_.normal->text();
   const auto& units = values_.normal->units();
+  std::uint32_t begin = 0;
+  if (insert_.group) {
+    begin = values_.normal->groups()[*insert_.group].range.begin;
+  } else {
+    // Nothing of the text is left out of its normal form: its pieces are one to one.
+    const auto first = std::find_if(units_.begin(), units_.end(), [&](const parser::Range& unit) {
+      return unit.begin == insert_.values_range.begin;
+    });
+    if (units.size() != units_.size() || first == units_.end()) return {};
+    begin = units[static_cast<std::size_t>(first - units_.begin())].begin;
+  }
   parser::Scanner scanner(text.substr(0, units.back().end), true);
-  scanner.seek(values_.normal->groups()[*insert_.group].range.begin);
+  scanner.seek(begin);
   std::vector<parser::Range> rows;
   int depth = 0;
   bool row_expected = true;

@@ -9,7 +9,8 @@ namespace kintsugi::planner {
 // The rows of this execution. `row` counts all of them.
 class InsertRows {
  public:
-  InsertRows(const InsertTemplate& insert, const Values& values);
+  // `units` are the analysed text's.
+  InsertRows(const InsertTemplate& insert, const Values& values, const std::vector<parser::Range>& units);
   [[nodiscard]] std::size_t size() const { return size_; }
   // KG003 and the errors of values that are no keys.
   Status key_of(std::size_t row, const shardmap::KeyTypes& types, const std::vector<Constant>& constants,
@@ -20,6 +21,7 @@ class InsertRows {
  private:
   const InsertTemplate& insert_;
   const Values& values_;
+  const std::vector<parser::Range>& units_;
   std::size_t grouped_ = 0;
   std::size_t size_ = 0;
 };

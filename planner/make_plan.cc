@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/invariant.h"
 #include "planner/analysis_parts.h"
 #include "planner/make_insert.h"
 #include "shardmap/key_encoding.h"
@@ -215,7 +214,9 @@ class Planner {
 
   Result<std::string> text_for(const TextTemplate& text, ShardId shard, std::uint64_t limit) {
     KG_TRY(std::string made, render(text, {analysis_.units, values_, map_, shard, limit}));
-    if (made == own_text(values_)) made.clear();
+    const TextTemplate whole{Piece{.kind = Piece::Kind::kOwn, .range = analysis_.whole}};
+    KG_TRY(const std::string own, render(whole, {analysis_.units, values_, map_, shard, limit}));
+    if (made == own) made.clear();
     return made;
   }
 
@@ -266,6 +267,7 @@ class Planner {
       }
       made.tasks.push_back(std::move(task));
     }
+    if (fan_out.copy) return Plan(CopyOut{std::move(made.tasks), fan_out.copy->header, fan_out.copy->binary});
     return Plan(std::move(made));
   }
 
@@ -310,7 +312,7 @@ Result<Plan> Planner::insert() {
   if (mapping == nullptr)
     return fail(sqlstate::kUndefinedObject,
                 "the map " + insert.map + " of table " + insert.display + " is gone");
-  const InsertRows rows(insert, values_);
+  const InsertRows rows(insert, values_, analysis_.units);
   thread_local std::string key;
   std::vector<ShardId> shard_of_row;
   ShardId first = 0;
@@ -344,7 +346,9 @@ Result<Plan> Planner::insert() {
                 "INSERT of rows into " + insert.display + " that reads tables which are not where the rows go",
                 "Read the values first, then insert them.");
   const auto texts = rows.texts();
-  INVARIANT(texts.size() == rows.size(), "each row of an INSERT has its text");
+  if (texts.size() != rows.size())
+    return fail(sqlstate::kNotSupported, "INSERT of these rows into " + insert.display + " for several shards",
+                "Insert them with one statement for each sharding key.");
   FanOut made;
   made.writes = true;
   std::vector<ShardId> order;
@@ -352,7 +356,12 @@ Result<Plan> Planner::insert() {
     if (std::find(order.begin(), order.end(), shard) == order.end()) order.push_back(shard);
   std::sort(order.begin(), order.end());
   const std::string_view text = values_.normal->text();
-  const std::string_view head = text.substr(values_.begin, texts.front().begin - values_.begin);
+  // EXPLAIN (ROUTE) shows the INSERT alone.
+  const std::uint32_t from =
+      values_.begin + (values_.normal->units().size() == analysis_.units.size() || analysis_.whole.begin == 0
+                           ? analysis_.whole.begin
+                           : 0);
+  const std::string_view head = text.substr(from, texts.front().begin - from);
   const std::uint32_t end = values_.normal->units().back().end;
   const std::string_view tail = text.substr(texts.back().end, end - texts.back().end);
   for (const ShardId shard : order) {

@@ -51,7 +51,6 @@ void take_key_updates(Analyzer& analyzer, parser::List<parser::SetClause> set, c
       if (update.value && update.value->kind == Source::Kind::kParameter) analysis.depends_on_parameters = true;
       analysis.key_updates.push_back(std::move(update));
     }
-  analysis.constants = analyzer.constants;
 }
 
 // One statement on all shards: they must do the very same.
@@ -192,7 +191,6 @@ void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& ana
       analysis.key_updates.push_back(std::move(update));
     }
   }
-  analysis.constants = analyzer.constants;
   if (analyzer.statement().parameters() > 0) analysis.depends_on_parameters = true;
 }
 

@@ -52,7 +52,6 @@ Json work_json(const MoveWork& work) {
   json["fenced"] = work.fenced;
   json["published"] = work.published;
   json["verified"] = work.verified;
-  json["epoch"] = work.epoch;
   json["committed_at"] = work.committed_at;
   return json;
 }
@@ -77,7 +76,6 @@ MoveWork read_work(const Json& json) {
   work.fenced = json.at("fenced");
   work.published = json.at("published");
   work.verified = json.at("verified");
-  work.epoch = json.at("epoch");
   work.committed_at = json.at("committed_at");
   return work;
 }

@@ -36,7 +36,6 @@ struct MoveWork {
   bool fenced = false;       // the fence may stand
   bool published = false;    // every router knows the new owner, writes run
   bool verified = false;     // under the fence; otherwise before the cleaning
-  std::uint64_t epoch = 0;   // of the commit
   std::string committed_at;  // by the source's clock
   friend bool operator==(const MoveWork&, const MoveWork&) = default;
 };

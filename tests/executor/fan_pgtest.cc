@@ -279,7 +279,8 @@ TEST_F(FanOut, ALargeLimitStopsTheShardsEarlyAndFailsNoTransaction) {
 
 TEST_F(FanOut, ARowBeyondTheLimitIsRefused) {
   const Seen seen =
-      run({.texts = {"SELECT 'x'", "SELECT repeat('x', 5000)", "SELECT 'x'"}, .max_message = 4000});
+      run({.texts = {"SELECT 'x'::text AS a", "SELECT repeat('x', 5000) AS a", "SELECT 'x'::text AS a"},
+           .max_message = 4000});
   EXPECT_EQ(seen.outcome, "E(54000 shard s2 sent a message of 5010 bytes that has to be read whole)");
   EXPECT_EQ(seen.statuses, "IXI");
   const Seen large = run({.texts = {"SELECT repeat('x', 1000000)"}, .describe = FanRequest::Describe::kNo});

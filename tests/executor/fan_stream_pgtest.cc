@@ -196,10 +196,10 @@ struct Line {
   }
 };
 
+// One KB a row, of which only the number is sorted.
 std::string kilobytes_of_rows(int shard, bool ordered) {
-  const std::string from =
-      "generate_series(" + std::to_string(shard) + ", " + std::to_string(3 * 1000 * megabytes()) + ", 3) AS g";
-  return "SELECT g, repeat('x', 990) FROM " + from + (ordered ? " ORDER BY g" : "");
+  return "SELECT g, repeat('x', 990) FROM (SELECT g FROM generate_series(" + std::to_string(shard) + ", " +
+         std::to_string(3 * 1000 * megabytes()) + ", 3) AS g" + (ordered ? " ORDER BY g OFFSET 0" : "") + ") s";
 }
 
 void expect_little_memory(const Merge& merge) {

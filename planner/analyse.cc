@@ -263,8 +263,15 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
     analysis.several = std::move(*fan_out);
     return;
   }
-  analysis.several = refused("over several shards, " + fan_out.error().message + " is not supported",
-                             "Say with = which sharding key the statement is for.");
+  auto gather = gather_of(analyzer, analysis);
+  if (gather) {
+    analysis.several = std::move(*gather);
+    return;
+  }
+  analysis.several =
+      refused("over several shards, " + gather.error().message,
+              "Say with = which sharding key the statement is for. It cannot be answered shard by shard: " +
+                  fan_out.error().message + ".");
 }
 
 namespace {

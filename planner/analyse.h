@@ -44,6 +44,9 @@ std::vector<shardmap::ShardId> replicated_shards(const shardmap::ShardMap& map);
 Result<FanOutTemplate> fan_out_of(Analyzer& analyzer, const parser::Query& query, const Shape& shape,
                                   const TextEdits& ownership);
 
+// Tier 4 for the query, or why not.
+Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis);
+
 // A type that a merge may order by, and whether its text form is good enough for that.
 enum class Order : std::uint8_t { kNo, kVisible, kBinaryOnly };
 Order order_of(std::uint32_t type, std::string_view collation);

@@ -45,6 +45,14 @@ class Renderer {
     for (const Piece& piece : text) KG_CHECK(put(piece));
     return {};
   }
+  // What needs no space before it takes ours away.
+  void append(std::string_view text) {
+    if (text.empty()) return;
+    constexpr std::string_view kClose = ",).;[: ";
+    if (soft_ && kClose.find(text.front()) != std::string_view::npos) out.pop_back();
+    soft_ = false;
+    out += text;
+  }
   // Without a space of ours at the end.
   std::string finish() {
     if (soft_) out.pop_back();
@@ -56,52 +64,47 @@ class Renderer {
  private:
   Status put(const Piece& piece) {
     switch (piece.kind) {
-      case Piece::Kind::kText: out += piece.text; return {};
+      case Piece::Kind::kText: append(piece.text); return {};
       case Piece::Kind::kSpace:
         if (soft_ || out.empty() || out.back() == ' ' || out.back() == '(') return {};
         soft_ = true;
         out += ' ';
         return {};
       case Piece::Kind::kOwn: {
-        const std::string_view own = place(piece.range, context_.units, to_).of(statement_);
-        constexpr std::string_view kClose = ",).;[:";
-        if (soft_ && !own.empty() && kClose.find(own.front()) != std::string_view::npos) out.pop_back();
-        soft_ = false;
-        out += own;
+        append(place(piece.range, context_.units, to_).of(statement_));
         return {};
       }
-      case Piece::Kind::kLimit: out += std::to_string(context_.limit); return {};
+      case Piece::Kind::kLimit: append(std::to_string(context_.limit)); return {};
       case Piece::Kind::kOwnedOpen: {
         KG_TRY(const std::string predicate, predicates(piece.owned));
         if (predicate.empty()) return {};
-        out += predicate + " AND (";
-        soft_ = false;
+        append(predicate + " AND (");
         return {};
       }
       case Piece::Kind::kOwnedClose:
         if (!hides(piece.owned, context_.map, context_.shard)) return {};
-        if (soft_) out.pop_back();
-        soft_ = false;
-        out += ")";
+        append(")");
         return {};
       case Piece::Kind::kOwnedWhere: {
         KG_TRY(const std::string predicate, predicates(piece.owned));
         if (predicate.empty()) return {};
         if (!soft_) out += ' ';
-        soft_ = false;
-        out += "WHERE " + predicate;
+        append("WHERE " + predicate);
         return {};
       }
       case Piece::Kind::kOwnedTable: {
         KG_TRY(const std::string predicate, predicates(piece.owned));
         if (predicate.empty()) return put(piece.inner);
-        out += "(SELECT * FROM " + piece.text + " WHERE " + predicate + ")";
-        if (!piece.alias.empty()) out += " AS " + piece.alias;
+        append("(SELECT * FROM " + piece.text + " WHERE " + predicate + ")");
+        if (!piece.alias.empty()) append(" AS " + piece.alias);
         return {};
       }
       case Piece::Kind::kEither:
         if (hides(piece.owned, context_.map, context_.shard)) return put(piece.inner);
-        out += place(piece.range, context_.units, to_).of(statement_);
+        if (!piece.text.empty())
+          append(piece.text);
+        else
+          append(place(piece.range, context_.units, to_).of(statement_));
         return {};
     }
     return {};

@@ -150,7 +150,7 @@ SELECT id FROM orders ORDER BY id
 
 SELECT id FROM orders ORDER BY amount
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id , amount FROM orders ORDER BY amount
+--   s1, s2, s3: SELECT id, amount FROM orders ORDER BY amount
 --   merge: merge in order of column 2 numeric, hide the last 1
 
 SELECT id, amount AS a FROM orders ORDER BY a DESC NULLS LAST, id
@@ -160,31 +160,33 @@ SELECT id, amount AS a FROM orders ORDER BY a DESC NULLS LAST, id
 
 SELECT * FROM orders ORDER BY placed
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT * , "orders"."placed"FROM orders ORDER BY placed
+--   s1, s2, s3: SELECT *, "orders"."placed" FROM orders ORDER BY placed
 --   merge: merge in order of column 10 timestamp with time zone, hide the last 1
 
 SELECT id, placed FROM orders ORDER BY 2 DESC
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id, placed , placed FROM orders ORDER BY 2 DESC
+--   s1, s2, s3: SELECT id, placed, placed FROM orders ORDER BY 2 DESC
 --   merge: merge in order of column 3 timestamp with time zone descending, hide the last 1
 
 SELECT id FROM orders ORDER BY qty * 2
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id , qty * 2 FROM orders ORDER BY qty * 2
+--   s1, s2, s3: SELECT id, qty * 2 FROM orders ORDER BY qty * 2
 --   merge: merge in order of column 2 integer, hide the last 1
 
 SELECT id FROM orders ORDER BY code
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id , code FROM orders ORDER BY code
+--   s1, s2, s3: SELECT id, code FROM orders ORDER BY code
 --   merge: merge in order of column 2 text, hide the last 1
 
 SELECT id FROM orders ORDER BY status
--- refused 0A000: over several shards, ORDER BY a type or collation that only PostgreSQL can order is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint, status text)
+--     s1, s2, s3: SELECT "id", "status" FROM "public"."orders" AS "orders"
+--   text: SELECT id FROM kg_0 AS "orders" ORDER BY status
 
 SELECT id FROM orders ORDER BY status COLLATE "C"
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id , status COLLATE "C" FROM orders ORDER BY status COLLATE "C"
+--   s1, s2, s3: SELECT id, status COLLATE "C" FROM orders ORDER BY status COLLATE "C"
 --   merge: merge in order of column 2 text, hide the last 1
 
 SELECT id FROM orders LIMIT 10
@@ -220,12 +222,14 @@ SELECT id FROM orders ORDER BY id LIMIT ALL
 --   merge: merge in order of column 1 bigint
 
 SELECT id FROM orders ORDER BY id FETCH FIRST 3 ROWS WITH TIES
--- refused 0A000: over several shards, WITH TIES over several shards is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint)
+--     s1, s2, s3: SELECT "id" FROM "public"."orders" AS "orders"
+--   text: SELECT id FROM kg_0 AS "orders" ORDER BY id FETCH FIRST 3 ROWS WITH TIES
 
 SELECT DISTINCT plan_id FROM orders
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT DISTINCT plan_id FROM orders  ORDER BY 
+--   s1, s2, s3: SELECT DISTINCT plan_id FROM orders ORDER BY 1
 --   merge: merge in order of column 1 integer, distinct
 
 SELECT DISTINCT tenant_id FROM orders
@@ -235,12 +239,12 @@ SELECT DISTINCT tenant_id FROM orders
 
 SELECT DISTINCT status FROM orders
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT DISTINCT status , status COLLATE "C" FROM orders  ORDER BY 
+--   s1, s2, s3: SELECT DISTINCT status, status COLLATE "C" FROM orders ORDER BY 2
 --   merge: merge in order of column 2 text, distinct, hide the last 1
 
 SELECT DISTINCT plan_id, qty FROM orders ORDER BY qty LIMIT 3
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT DISTINCT plan_id, qty FROM orders ORDER BY qty , 1LIMIT 3
+--   s1, s2, s3: SELECT DISTINCT plan_id, qty FROM orders ORDER BY qty, 1 LIMIT 3
 --   merge: merge in order of column 2 integer, column 1 integer, distinct, limit 3
 
 SELECT DISTINCT ON (tenant_id) * FROM orders ORDER BY tenant_id, id
@@ -259,20 +263,28 @@ SELECT count(DISTINCT tenant_id) FROM orders
 --   merge: fold one row from each: sum bigint
 
 SELECT count(DISTINCT status) FROM orders
--- refused 0A000: over several shards, an aggregate whose parts cannot be put together by the router is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (status text)
+--     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
+--   text: SELECT count(DISTINCT status) FROM kg_0 AS "orders"
 
 SELECT sum(amount) FROM orders
--- refused 0A000: over several shards, an aggregate whose parts cannot be put together by the router is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (amount numeric)
+--     s1, s2, s3: SELECT "amount" FROM "public"."orders" AS "orders"
+--   text: SELECT sum(amount) FROM kg_0 AS "orders"
 
 SELECT avg(qty) FROM orders
--- refused 0A000: over several shards, an aggregate whose parts cannot be put together by the router is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (qty integer)
+--     s1, s2, s3: SELECT "qty" FROM "public"."orders" AS "orders"
+--   text: SELECT avg(qty) FROM kg_0 AS "orders"
 
 SELECT max(status) FROM orders
--- refused 0A000: over several shards, an aggregate whose parts cannot be put together by the router is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (status text)
+--     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
+--   text: SELECT max(status) FROM kg_0 AS "orders"
 
 SELECT count(*) FILTER (WHERE status = 'open') FROM orders WHERE tenant_id < 150
 -- tier 2: 2 shards
@@ -295,8 +307,10 @@ SELECT tenant_id, count(*) FROM orders GROUP BY 1 HAVING count(*) > 3 ORDER BY 2
 --   merge: merge in order of column 2 bigint descending, limit 5
 
 SELECT status, count(*) FROM orders GROUP BY status
--- refused 0A000: over several shards, its groups are made of rows of several shards is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (status text)
+--     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
+--   text: SELECT status, count(*) FROM kg_0 AS "orders" GROUP BY status
 
 SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY id) FROM orders
 -- tier 2: 3 shards
@@ -304,8 +318,10 @@ SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY id) FROM orders
 --   merge: concatenate
 
 SELECT *, row_number() OVER (ORDER BY id) FROM orders
--- refused 0A000: over several shards, a window is made of rows of several shards is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (tenant_id bigint, id bigint, status text, amount numeric, qty integer, placed timestamp with time zone, note character varying, code text COLLATE "C", plan_id integer)
+--     s1, s2, s3: SELECT "tenant_id", "id", "status", "amount", "qty", "placed", "note", "code", "plan_id" FROM "public"."orders" AS "orders"
+--   text: SELECT *, row_number() OVER (ORDER BY id) FROM kg_0 AS "orders"
 
 SELECT * FROM orders o JOIN items i ON i.tenant_id = o.tenant_id AND i.order_id = o.id
 -- tier 2: 3 shards
@@ -381,8 +397,10 @@ SELECT * FROM (SELECT tenant_id, count(*) AS n FROM orders GROUP BY tenant_id) x
 -- tier 1: route to s2, shardlet t2
 
 SELECT * FROM (SELECT * FROM orders LIMIT 5) x WHERE tenant_id = 150
--- refused 0A000: over several shards, LIMIT or OFFSET in a subquery over several shards is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (tenant_id bigint, id bigint, status text, amount numeric, qty integer, placed timestamp with time zone, note character varying, code text COLLATE "C", plan_id integer)
+--     s1, s2, s3: SELECT "tenant_id", "id", "status", "amount", "qty", "placed", "note", "code", "plan_id" FROM "public"."orders" AS "orders"
+--   text: SELECT * FROM (SELECT * FROM kg_0 AS "orders" LIMIT 5) x WHERE tenant_id = 150
 
 WITH o AS (SELECT * FROM orders WHERE status = 'open') SELECT * FROM o JOIN items i ON i.tenant_id = o.tenant_id WHERE o.tenant_id = 150
 -- tier 1: route to s2, shardlet t2
@@ -401,8 +419,10 @@ SELECT * FROM open_orders
 --   merge: concatenate
 
 SELECT * FROM order_totals ORDER BY tenant_id
--- refused 0A000: over several shards, ORDER BY a type or collation that only PostgreSQL can order is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.orders (tenant_id bigint, amount numeric)
+--     s1, s2, s3: SELECT "tenant_id", "amount" FROM "public"."orders" AS "o"
+--   text: SELECT * FROM (SELECT o.tenant_id, sum(o.amount) FROM kg_0 o GROUP BY o.tenant_id) AS "order_totals" ORDER BY tenant_id
 
 SELECT * FROM prices
 -- tier 1: route to any shard
@@ -426,8 +446,8 @@ SELECT id FROM orders FOR UPDATE
 --   merge: concatenate
 
 SELECT id FROM orders ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
--- refused 0A000: over several shards, FOR UPDATE with LIMIT over several shards would lock other rows than those that are returned is not supported
---   hint: Say with = which sharding key the statement is for.
+-- refused 0A000: over several shards, FOR UPDATE of rows that are brought together from several shards
+--   hint: Say with = which sharding key the statement is for. It cannot be answered shard by shard: FOR UPDATE with LIMIT over several shards would lock other rows than those that are returned.
 
 SELECT add_tax(amount) FROM orders
 -- tier 2: 3 shards
@@ -452,13 +472,16 @@ SELECT * FROM moves
 
 SELECT m.v, n.w FROM moves m LEFT JOIN moves2 n ON m.id = n.id WHERE m.v = 'a' OR n.w = 'b'
 -- tier 2: 2 shards
---   s1: SELECT m.v, n.w FROM moves m LEFT JOIN (SELECT * FROM moves2 WHERE (("id" >= '10'::integer AND "id" < '20'::integer) IS NOT TRUE))n ON m.id = n.id WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE) AND (m.v = 'a' OR n.w = 'b')
+--   s1: SELECT m.v, n.w FROM moves m LEFT JOIN (SELECT * FROM moves2 WHERE (("id" >= '10'::integer AND "id" < '20'::integer) IS NOT TRUE)) n ON m.id = n.id WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE) AND (m.v = 'a' OR n.w = 'b')
 --   s2: (own text)
 --   merge: concatenate
 
 SELECT * FROM moving ORDER BY id
--- refused 0A000: over several shards, ORDER BY a type or collation that only PostgreSQL can order is not supported
---   hint: Say with = which sharding key the statement is for.
+-- tier 4: gather on s1
+--   kg_0 of public.moves (id integer, v text)
+--     s1: SELECT "id", "v" FROM "public"."moves" AS "m" WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
+--     s2: SELECT "id", "v" FROM "public"."moves" AS "m"
+--   text: SELECT * FROM (SELECT m.id, m.v FROM kg_0 m) AS "moving" ORDER BY id
 
 SELECT count(*) FROM moves WHERE id IN (1, 21)
 -- tier 1: route to s1

@@ -269,6 +269,7 @@ class Loader {
 
   void resolve_paths() {
     if (sources_.data.empty()) return;
+    if (loaded_.config.admin.token_file.empty()) loaded_.config.admin.token_file = "admin.token";
     for (const Section& section : config_sections()) {
       for (const auto& key : section.keys) {
         if (key.rule.text != Text::kPath && key.rule.text != Text::kStore) continue;

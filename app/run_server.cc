@@ -4,6 +4,7 @@
 
 #include "admin/commands/command_queue.h"
 #include "app/catalog_service.h"
+#include "admin/rest_server.h"
 #include "app/map_service.h"
 #include "app/open_files.h"
 #include "app/version.h"
@@ -17,6 +18,10 @@ namespace {
 constexpr auto kSettleEvery = std::chrono::seconds(5);
 constexpr std::size_t kShardsExpected = 16;  // that may come while the router runs
 
+std::string token_file(const Config& config) {
+  return config.admin.token_file.empty() ? "admin.token" : config.admin.token_file;
+}
+
 std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr<MapService>& maps) {
   auto made = std::make_shared<admin::Surroundings>();
   made->store = maps->store();
@@ -24,6 +29,7 @@ std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr
   made->map = [maps] { return maps->current(); };
   made->lease_valid = [maps] { return maps->lease_valid(); };
   made->store_reachable = [maps] { return maps->store_reachable(); };
+  made->serving = [maps] { return maps->with_server([](frontend::Server&) {}); };
   made->pools = [maps] {
     std::vector<admin::PoolState> pools;
     maps->with_server([&pools](frontend::Server& server) { pools = server.pools(); });
@@ -57,12 +63,15 @@ Result<Ended> run_server(const Config& config,
     catalogs->start();
     if (!maps->store().empty()) settler->start();
   }
+  KG_TRY(std::unique_ptr<admin::RestServer> rest,
+         admin::RestServer::start({config.admin.listen, token_file(config), kVersion}, surroundings));
   log::info("listening", {{"address", server->address()},
                           {"database", config.database.name},
                           {"shards", shards},
                           {"epoch", maps->current()->epoch()},
                           {"version", kVersion},
                           {"pid", getpid()}});
+  log::info("listening for REST", {{"address", rest->address()}, {"token_file", token_file(config)}});
   listening(server->address());
   Ended ended = wait_for_the_end({.reload = [&server] { server->reload_tls(); },
                                   .shutdown = [&] { server->shutdown(config.server.shutdown_timeout); }});
@@ -70,9 +79,11 @@ Result<Ended> run_server(const Config& config,
     static_cast<void>(new std::shared_ptr<MapService>(std::move(maps)));
     static_cast<void>(new std::shared_ptr<CatalogService>(catalogs));
     static_cast<void>(new std::shared_ptr<executor::Settler>(settler));
+    static_cast<void>(rest.release());
     static_cast<void>(server.release());  // its threads are still at work, and the process is about to end
   } else {
     maps->detach();
+    rest.reset();
     server.reset();
     catalogs->stop();
     settler->stop();

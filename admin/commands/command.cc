@@ -150,6 +150,9 @@ struct Describer {
     return std::string("recover resolve from ") + (c.from_shards ? "shards" : "store") +
            (c.dry_run ? ", dry run" : "");
   }
+  std::string operator()(const Rebuild& c) const {
+    return "recover rebuild from " + std::to_string(c.dsns.size()) + " shards";
+  }
   std::string operator()(const Export&) const { return "map export"; }
   std::string operator()(const Import&) const { return "map import"; }
 };
@@ -182,6 +185,7 @@ struct Tag {
   std::string_view operator()(const Lookup&) const { return "LOOKUP"; }
   std::string_view operator()(const Check&) const { return "RECOVER CHECK"; }
   std::string_view operator()(const Resolve&) const { return "RECOVER RESOLVE"; }
+  std::string_view operator()(const Rebuild&) const { return "RECOVER REBUILD"; }
   std::string_view operator()(const Export&) const { return "EXPORT"; }
   std::string_view operator()(const Import&) const { return "IMPORT"; }
 };

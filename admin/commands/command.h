@@ -115,6 +115,10 @@ struct Resolve {
   bool from_shards = false;  // the shards are right, and the store is made to say the same
   bool dry_run = false;
 };
+// Fills an empty store from what its shards know, as after its loss.
+struct Rebuild {
+  std::vector<std::string> dsns;
+};
 struct Export {};
 struct Import {
   std::string text;
@@ -126,7 +130,7 @@ using Command = std::variant<command::CreateShard, command::AlterShard, command:
                              command::DropMap, command::CreateShardlet, command::AlterShardlet,
                              command::DropShardlet, command::PlaceTable, command::UnplaceTable,
                              command::StartJob, command::ControlJob, command::Show, command::Lookup,
-                             command::Check, command::Resolve, command::Export, command::Import>;
+                             command::Check, command::Resolve, command::Rebuild, command::Export, command::Import>;
 
 // Whose role suffices.
 [[nodiscard]] Role role_needed(const Command& command);

@@ -97,6 +97,11 @@ struct Changer {
     KG_TRY(const auto lines, shardmap::resolve(store, side, c.dry_run, run.deadline));
     return sentences("done", lines);
   }
+  Result<CommandResult> operator()(const Rebuild& c) const {
+    for (const std::string& dsn : c.dsns) KG_CHECK(executor::Dsn::parse(dsn));
+    KG_TRY(const auto lines, shardmap::rebuild(store, c.dsns, run.deadline));
+    return sentences("done", lines);
+  }
   Result<CommandResult> operator()(const Import& c) const {
     return made(map().import_all(c.text, run.deadline));
   }
@@ -128,7 +133,7 @@ std::vector<ResultColumn> columns_of(const Command& command) {
   if (const auto* c = std::get_if<Show>(&command)) return columns_of(*c);
   if (std::holds_alternative<Lookup>(command)) return lookup_columns();
   if (std::holds_alternative<Check>(command)) return check_columns();
-  if (std::holds_alternative<Resolve>(command)) return {{"done"}};
+  if (std::holds_alternative<Resolve>(command) || std::holds_alternative<Rebuild>(command)) return {{"done"}};
   if (const auto* c = std::get_if<StartJob>(&command)) return c->dry_run ? plan_columns() : job_columns();
   if (std::holds_alternative<ControlJob>(command)) return job_columns();
   return {};

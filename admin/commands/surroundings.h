@@ -26,6 +26,7 @@ struct Surroundings {
   std::string router;     // this router's name
   std::function<shardmap::MapPtr()> map;  // the newest that this router knows
   std::function<bool()> lease_valid, store_reachable;
+  std::function<bool()> serving;  // clients are accepted
   std::function<std::vector<PoolState>()> pools;
   std::function<std::vector<Statistic>()> statistics;
 };

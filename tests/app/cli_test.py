@@ -96,7 +96,7 @@ class Cli(unittest.TestCase):
         self.assertIn("/none/kintsugi.toml", err)
 
     # The shard of these does not exist: a router starts all the same, and serve is what is looked at here.
-    SERVE = '[server]\nlisten = "127.0.0.1:0"\nmax_clients = 3000\n[[user]]\nname = "app"\npassword = "geheim"\n' \
+    SERVE = '[server]\nlisten = "127.0.0.1:0"\nmax_clients = 3000\n[admin]\nlisten = "127.0.0.1:0"\n[[user]]\nname = "app"\npassword = "geheim"\n' \
             '[[shard]]\nname = "s1"\ndsn = "host=127.0.0.1 port=1 dbname=app"\n'
 
     @contextlib.contextmanager
@@ -126,7 +126,7 @@ class Cli(unittest.TestCase):
 
     def test_serve_without_shards_starts_with_an_empty_map_in_its_store(self):
         data = str(pathlib.Path(self.file("")).parent)
-        with self.serving("--data", data, "--listen", "127.0.0.1:0") as process:
+        with self.serving("--data", data, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0") as process:
             self.assertRegex(process.first_line, r"listening address=\S+ database=app shards=0 epoch=0 ")
             self.assertTrue((pathlib.Path(data) / "map.db").exists())
             self.assertTrue((pathlib.Path(data) / "replica.db").exists())
@@ -146,7 +146,7 @@ class Cli(unittest.TestCase):
         path = self.file(self.SERVE + "[pool]\nsiz = 1\n")
         code, out, err = self.run_program("serve", "--config", path)
         self.assertEqual((code, out), (1, ""))
-        self.assertIn(f"{path}:11: unknown key pool.siz (did you mean size?)", err)
+        self.assertIn(f"{path}:13: unknown key pool.siz (did you mean size?)", err)
         code, _, err = self.run_program("serve", "--listen", "0.0.0.0:0")
         self.assertEqual(code, 1)
         self.assertIn("needs users with passwords", err)

@@ -1,0 +1,61 @@
+// What the REST face can do: a table of operations. Requests are routed by it, /openapi.json is made of it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/commands/command_layer.h"
+
+namespace kintsugi::admin {
+
+struct RestRequest {
+  std::map<std::string, std::string> path;  // {"shard", "s1"}
+  std::multimap<std::string, std::string> query;
+  std::string_view body;
+  Actor actor;
+  CommandRun run;
+  const Surroundings& surroundings;
+  CommandLayer& layer;
+
+  [[nodiscard]] std::string in_query(const std::string& name) const {
+    const auto found = query.find(name);
+    return found == query.end() ? "" : found->second;
+  }
+};
+
+struct RestAnswer {
+  int status = 200;
+  Json body;         // or
+  std::string text;  // of type text/plain
+  std::uint64_t epoch = 0;
+  std::vector<std::string> notices;
+};
+
+struct Operation {
+  std::string_view method;
+  std::string_view path;  // "/v1/shards/{shard}"
+  std::string_view id;    // "getShard"
+  std::string_view summary;
+  Role role = Role::kViewer;
+  std::string_view body;    // the schema of the request's body; empty: none
+  std::string_view answer;  // of the answer's
+  int success = 200;
+  bool list = false;                    // {"items": [answer], "next": ...}
+  std::vector<std::string_view> query;  // its query parameters
+  Result<RestAnswer> (*run)(RestRequest& request);
+};
+
+[[nodiscard]] const std::vector<Operation>& operations();
+
+// The operation of a request, with what stands in its path's braces.
+struct Routed {
+  const Operation* operation = nullptr;  // null: none
+  std::map<std::string, std::string> path;
+  std::string allowed;  // methods of this path, when it has others
+};
+[[nodiscard]] Routed route(std::string_view method, std::string_view path);
+
+}  // namespace kintsugi::admin

@@ -1,0 +1,123 @@
+// Operations on jobs, routers, statistics, recovery, and the map as a file.
+#include <charconv>
+
+#include "admin/operation_handlers.h"
+#include "admin/request_body.h"
+
+namespace kintsugi::admin::handlers {
+namespace {
+
+using command::Show;
+
+Result<std::uint64_t> job_id(RestRequest& request) {
+  const std::string& text = request.path["id"];
+  std::uint64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(sqlstate::kUndefinedObject, "job \"" + text.substr(0, 60) + "\" does not exist");
+  }
+  return id;
+}
+
+Answer control(RestRequest& request, bool resume) {
+  KG_TRY(const std::uint64_t id, job_id(request));
+  return run_one(request, command::ControlJob{id, resume}, 202);
+}
+
+Answer list(RestRequest& request, Show::What what) {
+  KG_TRY(const Show show, show_page(request, what));
+  return run_list(request, show);
+}
+
+}  // namespace
+
+Answer list_jobs(RestRequest& request) {
+  return list(request, Show::What::kJobs);
+}
+
+Answer start_job(RestRequest& request) {
+  KG_TRY(auto job, splitmerge::job_request_from_json(request.body));
+  return run_one(request, command::StartJob{std::move(job), false, false}, 202);
+}
+
+Answer get_job(RestRequest& request) {
+  KG_TRY(const std::uint64_t id, job_id(request));
+  Show show;
+  show.what = Show::What::kJobs;
+  show.name = std::to_string(id);
+  return run_one(request, show);
+}
+
+Answer cancel_job(RestRequest& request) {
+  return control(request, false);
+}
+
+Answer resume_job(RestRequest& request) {
+  return control(request, true);
+}
+
+Answer list_routers(RestRequest& request) {
+  return list(request, Show::What::kRouters);
+}
+
+Answer list_statistics(RestRequest& request) {
+  return list(request, Show::What::kStats);
+}
+
+Answer list_pools(RestRequest& request) {
+  return list(request, Show::What::kPools);
+}
+
+Answer list_audit(RestRequest& request) {
+  return list(request, Show::What::kAudit);
+}
+
+Answer get_epoch(RestRequest& request) {
+  const shardmap::MapPtr map = request.surroundings.map();
+  RestAnswer answer;
+  answer.body = {{"epoch", map->epoch()}, {"store_id", map->store_id()}};
+  answer.epoch = map->epoch();
+  return answer;
+}
+
+Answer check(RestRequest& request) {
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  const command::Check command{body.truth_if("rows").value_or(true)};
+  KG_CHECK(body.finish());
+  return run_list(request, command);
+}
+
+Answer resolve(RestRequest& request) {
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  const std::string from = body.text("from");
+  if (from != "store" && from != "shards") body.complain("\"from\" is store or shards: the side that is right");
+  const command::Resolve command{from == "shards", body.truth_if("dry_run").value_or(false)};
+  KG_CHECK(body.finish());
+  return run_list(request, command);
+}
+
+Answer rebuild(RestRequest& request) {
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  const command::Rebuild command{body.texts("dsns")};
+  KG_CHECK(body.finish());
+  return run_list(request, command);
+}
+
+Answer export_map(RestRequest& request) {
+  KG_TRY(CommandResult result, request.layer.run(command::Export{}, request.actor, request.run));
+  RestAnswer answer;
+  answer.text = std::move(result.text);
+  return answer;
+}
+
+Answer import_map(RestRequest& request) {
+  KG_TRY(const CommandResult done,
+         request.layer.run(command::Import{std::string(request.body)}, request.actor, request.run));
+  RestAnswer answer;
+  answer.body = {{"epoch", done.epoch}};
+  answer.epoch = done.epoch;
+  answer.notices = done.notices;
+  return answer;
+}
+
+}  // namespace kintsugi::admin::handlers

@@ -1,0 +1,318 @@
+#include "admin/rest_server.h"
+
+#include <httplib.h>
+
+#include <mutex>
+#include <thread>
+
+#include "admin/metrics.h"
+#include "admin/openapi.h"
+#include "admin/operation.h"
+#include "admin/problem.h"
+#include "admin/token_file.h"
+#include "base/io/socket.h"
+#include "base/log.h"
+
+namespace kintsugi::admin {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kThreads = 32;
+constexpr std::size_t kBodyMax = 1 << 20;
+constexpr std::size_t kFileMax = std::size_t{512} << 20;  // of an import: a million shardlets
+constexpr auto kRequestTimeout = 1h;                      // adopting a large table reads every key of it
+constexpr double kRequestsASecond = 500, kRequestsAtOnce = 1000;
+constexpr double kRefusalsASecond = 5, kRefusalsAtOnce = 50;
+
+// So many a second, and some more at once.
+class Allowance {
+ public:
+  Allowance(double a_second, double at_once) : a_second_(a_second), at_once_(at_once), left_(at_once) {}
+
+  bool take() {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    left_ = std::min(at_once_, left_ + a_second_ * std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+    if (left_ < 1) return false;
+    left_ -= 1;
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  double a_second_, at_once_, left_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Command layers that nobody uses right now.
+class Layers {
+ public:
+  explicit Layers(std::shared_ptr<const Surroundings> surroundings) : surroundings_(std::move(surroundings)) {}
+
+  std::unique_ptr<CommandLayer> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<CommandLayer>(surroundings_);
+    auto layer = std::move(idle_.back());
+    idle_.pop_back();
+    return layer;
+  }
+  void give_back(std::unique_ptr<CommandLayer> layer) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(layer));
+  }
+
+ private:
+  std::shared_ptr<const Surroundings> surroundings_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CommandLayer>> idle_;
+};
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void answer_problem(httplib::Response& response, const Error& error, int status) {
+  response.status = status;
+  response.set_content(dumped(problem_json(error, status)), "application/problem+json");
+  if (status == 401) response.set_header("WWW-Authenticate", "Bearer");
+  if (status == 429) response.set_header("Retry-After", "1");
+}
+
+std::string path_of(const httplib::Request& request) {
+  return request.target.substr(0, request.target.find_first_of("?#"));
+}
+
+// The epoch in If-Match: "17". None: no such header. An error: it is no epoch.
+Result<std::optional<std::uint64_t>> expected_epoch(const httplib::Request& request) {
+  const std::string text = request.get_header_value("If-Match");
+  if (text.empty() || text == "*") return std::nullopt;
+  std::uint64_t epoch = 0;
+  const bool quoted = text.size() > 2 && text.front() == '"' && text.back() == '"' && text.size() < 22;
+  for (std::size_t i = 1; quoted && i + 1 < text.size(); ++i) {
+    if (text[i] < '0' || text[i] > '9') {
+      return fail("KG007", "If-Match is no epoch of a shard map", "It is the ETag of an answer.");
+    }
+    epoch = epoch * 10 + static_cast<std::uint64_t>(text[i] - '0');
+  }
+  if (!quoted) return fail("KG007", "If-Match is no epoch of a shard map", "It is the ETag of an answer.");
+  return epoch;
+}
+
+}  // namespace
+
+struct RestServer::Parts {
+  RestOptions options;
+  std::shared_ptr<const Surroundings> surroundings;
+  std::string token;
+  std::string address;
+  Layers layers;
+  Allowance requests{kRequestsASecond, kRequestsAtOnce};
+  Allowance refusals{kRefusalsASecond, kRefusalsAtOnce};
+  httplib::Server http;
+  std::thread listener;
+
+  Parts(RestOptions o, std::shared_ptr<const Surroundings> s)
+      : options(std::move(o)), surroundings(s), layers(std::move(s)) {}
+
+  void set_up();
+  bool admit(const httplib::Request& request, httplib::Response& response);
+  bool open_to_all(const httplib::Request& request, httplib::Response& response) const;
+  void serve(const httplib::Request& request, httplib::Response& response);
+  void run(const Routed& routed, const httplib::Request& request, httplib::Response& response);
+  static void write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
+                    httplib::Response& response);
+};
+
+void RestServer::Parts::set_up() {
+  http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  http.set_keep_alive_max_count(1000);
+  http.set_keep_alive_timeout(5);
+  http.set_read_timeout(10, 0);
+  http.set_write_timeout(30, 0);
+  http.set_payload_max_length(kFileMax);
+  http.set_tcp_nodelay(true);
+  // Without SO_REUSEPORT, which would let a second router take the same address.
+  http.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  http.set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
+  http.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    if (admit(request, response)) return httplib::Server::HandlerResponse::Unhandled;
+    // What was not read of the request must not be taken for the next one.
+    response.set_header("Connection", "close");
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  const auto handler = [this](const httplib::Request& request, httplib::Response& response) {
+    serve(request, response);
+  };
+  http.Get(".*", handler);
+  http.Post(".*", handler);
+  http.Put(".*", handler);
+  http.Patch(".*", handler);
+  http.Delete(".*", handler);
+  http.Options(".*", handler);
+  http.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+    if (!response.body.empty()) return;
+    Error error{.sqlstate = std::string(sqlstate::kInvalidParameter),
+                .message = "this is no request that can be read"};
+    if (response.status == 413) error = {.sqlstate = "54000", .message = "the request is too large"};
+    answer_problem(response, error, response.status);
+  });
+}
+
+// Everything that can be refused before the body is read is refused here.
+bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response& response) {
+  const auto refuse = [&response](int status, const Error& error) {
+    answer_problem(response, error, status);
+    return false;
+  };
+  if (!requests.take()) {
+    return refuse(429, {.sqlstate = std::string(sqlstate::kLimitReached), .message = "too many requests"});
+  }
+  const std::string path = path_of(request);
+  if (path.starts_with("/v1/") || path == "/v1") {
+    const std::string given = request.get_header_value("Authorization");
+    const bool good = given.starts_with("Bearer ") && same_token(given.substr(7), token);
+    if (!good && !refusals.take()) {
+      return refuse(429,
+                    {.sqlstate = std::string(sqlstate::kLimitReached), .message = "too many wrong tokens"});
+    }
+    if (!good) {
+      return refuse(401, {.sqlstate = std::string(sqlstate::kInvalidAuthorization),
+                          .message = given.empty() ? "no token was given" : "the token is wrong",
+                          .hint = "Send the header \"Authorization: Bearer TOKEN\"; the token is in the "
+                                  "file that admin.token_file names."});
+    }
+  }
+  const std::size_t most = path == "/v1/import" ? kFileMax : kBodyMax;
+  const std::string length = request.get_header_value("Content-Length");
+  const bool unknown = request.has_header("Transfer-Encoding");
+  if (unknown || length.size() > 12 || (!length.empty() && std::strtoull(length.c_str(), nullptr, 10) > most)) {
+    return refuse(unknown ? 411 : 413,
+                  {.sqlstate = "54000",
+                   .message = unknown ? "the length of the body is not said" : "the body is too large",
+                   .hint = "At most " + std::to_string(most) + " bytes, with a Content-Length."});
+  }
+  return true;
+}
+
+bool RestServer::Parts::open_to_all(const httplib::Request& request, httplib::Response& response) const {
+  if (request.method != "GET" && request.method != "HEAD") return false;
+  const std::string path = path_of(request);
+  if (path == "/healthz") {
+    response.set_content("{\"status\": \"alive\"}\n", "application/json");
+  } else if (path == "/readyz") {
+    const Json ready = readiness(*surroundings);
+    response.status = ready["ready"].get<bool>() ? 200 : 503;
+    response.set_content(dumped(ready), "application/json");
+  } else if (path == "/metrics") {
+    response.set_content(metrics_text(*surroundings), "text/plain; version=0.0.4");
+  } else if (path == "/openapi.json") {
+    response.set_content(dumped(openapi_document(options.version)), "application/json");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void RestServer::Parts::serve(const httplib::Request& request, httplib::Response& response) {
+  try {
+    if (open_to_all(request, response)) return;
+    const std::string method = request.method == "HEAD" ? "GET" : request.method;
+    const Routed routed = route(method, path_of(request));
+    if (routed.operation != nullptr) return run(routed, request, response);
+    if (!routed.allowed.empty()) {
+      response.set_header("Allow", routed.allowed);
+      return answer_problem(response, {.sqlstate = "42704", .message = "this path is for " + routed.allowed},
+                            405);
+    }
+    answer_problem(
+        response,
+        {.sqlstate = "42704", .message = "there is nothing here", .hint = "/openapi.json lists what there is."},
+        404);
+  } catch (const std::exception& error) {
+    log::error("a REST request failed inside", {{"path", path_of(request)}, {"error", error.what()}});
+    answer_problem(response, {.sqlstate = "XX000", .message = "the request could not be answered"}, 500);
+  }
+}
+
+void RestServer::Parts::run(const Routed& routed, const httplib::Request& request,
+                            httplib::Response& response) {
+  const Operation& operation = *routed.operation;
+  const std::string type = request.get_header_value("Content-Type");
+  if (!request.body.empty() && operation.body != "file" && !type.starts_with("application/json")) {
+    return answer_problem(response,
+                          {.sqlstate = std::string(sqlstate::kInvalidParameter),
+                           .message = "the body's type is not application/json",
+                           .hint = "Send the header \"Content-Type: application/json\"."},
+                          415);
+  }
+  const auto epoch = expected_epoch(request);
+  if (!epoch) return answer_problem(response, epoch.error(), 412);
+  auto layer = layers.take();
+  RestRequest what{.path = routed.path,
+                   .query = {request.params.begin(), request.params.end()},
+                   .body = request.body,
+                   .actor = {"admin token", Role::kAdmin, Face::kRest},
+                   .run = {.deadline = Deadline::in(kRequestTimeout), .epoch = *epoch, .canceled = nullptr},
+                   .surroundings = *surroundings,
+                   .layer = *layer};
+  Result<RestAnswer> answer = operation.run(what);
+  layers.give_back(std::move(layer));
+  if (!answer) return answer_problem(response, answer.error(), http_status(answer.error()));
+  write(operation, *std::move(answer), request, response);
+}
+
+void RestServer::Parts::write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
+                              httplib::Response& response) {
+  response.status = answer.status;
+  if (answer.epoch != 0) {
+    const std::string tag = "\"" + std::to_string(answer.epoch) + "\"";
+    response.set_header("ETag", tag);
+    if (operation.method == "GET" && request.get_header_value("If-None-Match") == tag) {
+      response.status = 304;
+      return;
+    }
+  }
+  if (!answer.notices.empty() && answer.body.is_object()) answer.body["notices"] = answer.notices;
+  if (answer.status == 204) return;
+  if (operation.answer == "file") return response.set_content(answer.text, "text/plain; charset=utf-8");
+  response.set_content(dumped(answer.body), "application/json");
+}
+
+RestServer::RestServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Result<std::unique_ptr<RestServer>> RestServer::start(const RestOptions& options,
+                                                      std::shared_ptr<const Surroundings> surroundings) {
+  auto parts = std::make_unique<Parts>(options, std::move(surroundings));
+  KG_TRY(parts->token, read_or_make_token(options.token_file));
+  KG_TRY(io::HostPort at, io::parse_host_port(options.listen));
+  parts->set_up();
+  const int port = at.port == 0 ? parts->http.bind_to_any_port(at.host)
+                                : (parts->http.bind_to_port(at.host, at.port) ? at.port : -1);
+  if (port < 0) {
+    return fail("55006", "cannot listen on " + options.listen + " for REST",
+                "Give another address with admin.listen.");
+  }
+  at.port = static_cast<decltype(at.port)>(port);
+  parts->address = at.to_string();
+  Parts* its = parts.get();
+  parts->listener = std::thread([its] { its->http.listen_after_bind(); });
+  return std::unique_ptr<RestServer>(new RestServer(std::move(parts)));
+}
+
+RestServer::~RestServer() {
+  // listen_after_bind() may not have begun: stop() before it has would be forgotten.
+  while (!parts_->http.is_running()) std::this_thread::sleep_for(1ms);
+  parts_->http.stop();
+  parts_->listener.join();
+}
+
+const std::string& RestServer::address() const {
+  return parts_->address;
+}
+
+}  // namespace kintsugi::admin

@@ -1,0 +1,79 @@
+#include "admin/token_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/invariant.h"
+
+namespace kintsugi::admin {
+namespace {
+
+constexpr std::size_t kRandomBytes = 32;
+constexpr std::size_t kTokenBytesMin = 16;
+
+tl::unexpected<Error> file_error(const std::string& what, const std::string& path, int error) {
+  return fail("58000", "cannot " + what + " the token file " + path + ": " + std::strerror(error),
+              "admin.token_file says where it is.");
+}
+
+Result<std::string> make(const std::string& path) {
+  unsigned char random[kRandomBytes];
+  INVARIANT(getrandom(random, sizeof random, 0) == sizeof random, "the kernel gives random bytes");
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::array<char, 2 * kRandomBytes + 1> line{};
+  for (std::size_t i = 0; i < kRandomBytes; ++i) {
+    line[2 * i] = kHex[random[i] >> 4];
+    line[2 * i + 1] = kHex[random[i] & 15];
+  }
+  line.back() = '\n';
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return file_error("make", path, errno);
+  const bool whole = write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int error = errno;
+  close(fd);
+  if (!whole) return file_error("write", path, error);
+  return std::string(line.data(), 2 * kRandomBytes);
+}
+
+}  // namespace
+
+Result<std::string> read_or_make_token(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return make(path);
+  if (fd < 0) return file_error("read", path, errno);
+  struct stat status {};
+  char buffer[1024];
+  const bool known = fstat(fd, &status) == 0;
+  const ssize_t got = read(fd, buffer, sizeof buffer);
+  const int error = errno;
+  close(fd);
+  if (!known || got < 0) return file_error("read", path, error);
+  if ((status.st_mode & 077) != 0) {
+    return fail("58000", "the token file " + path + " may be read by others", "chmod 600 " + path);
+  }
+  std::string token(buffer, static_cast<std::size_t>(got));
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
+    token.pop_back();
+  if (token.size() < kTokenBytesMin || token.find_first_of(" \t\n") != std::string::npos) {
+    return fail("58000", "the token file " + path + " does not hold one token of at least 16 letters",
+                "Remove it, and a new one is made at the next start.");
+  }
+  return token;
+}
+
+bool same_token(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+}  // namespace kintsugi::admin

@@ -90,6 +90,7 @@ Json text_content() {
 
 Json content_of(const Operation& operation) {
   if (operation.answer == "file") return text_content();
+  if (operation.answer == "jobEvents") return {{"text/event-stream", {{"schema", {{"type", "string"}}}}}};
   Json schema = reference(operation.answer);
   if (operation.list) {
     schema = {

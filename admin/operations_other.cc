@@ -37,6 +37,11 @@ Answer list_jobs(RestRequest& request) {
 
 Answer start_job(RestRequest& request) {
   KG_TRY(auto job, splitmerge::job_request_from_json(request.body));
+  const std::string dry_run = request.in_query("dry_run");
+  if (dry_run == "true") return run_list(request, command::StartJob{std::move(job), false, true});
+  if (!dry_run.empty() && dry_run != "false") {
+    return fail(sqlstate::kInvalidParameter, "dry_run is true or false");
+  }
   return run_one(request, command::StartJob{std::move(job), false, false}, 202);
 }
 

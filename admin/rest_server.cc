@@ -2,6 +2,7 @@
 
 #include <httplib.h>
 
+#include <atomic>
 #include <mutex>
 #include <thread>
 
@@ -22,6 +23,9 @@ constexpr std::size_t kThreads = 32;
 constexpr std::size_t kBodyMax = 1 << 20;
 constexpr std::size_t kFileMax = std::size_t{512} << 20;  // of an import: a million shardlets
 constexpr auto kRequestTimeout = 1h;                      // adopting a large table reads every key of it
+constexpr int kStreamsMax = 8;                            // of job events: each has a thread
+constexpr auto kStreamPoll = 200ms;
+constexpr int kStreamQuietPolls = 75;  // then a comment shows whether the reader is still there
 constexpr double kRequestsASecond = 500, kRequestsAtOnce = 1000;
 constexpr double kRefusalsASecond = 5, kRefusalsAtOnce = 50;
 
@@ -80,6 +84,10 @@ void answer_problem(httplib::Response& response, const Error& error, int status)
   if (status == 429) response.set_header("Retry-After", "1");
 }
 
+std::string value_of(const Json& json, const char* member) {
+  return json.contains(member) ? json[member].dump() : "";
+}
+
 std::string path_of(const httplib::Request& request) {
   return request.target.substr(0, request.target.find_first_of("?#"));
 }
@@ -110,6 +118,8 @@ struct RestServer::Parts {
   Layers layers;
   Allowance requests{kRequestsASecond, kRequestsAtOnce};
   Allowance refusals{kRefusalsASecond, kRefusalsAtOnce};
+  std::atomic<int> streams{0};
+  std::atomic<bool> stopping{false};
   httplib::Server http;
   std::thread listener;
 
@@ -121,6 +131,8 @@ struct RestServer::Parts {
   bool open_to_all(const httplib::Request& request, httplib::Response& response) const;
   void serve(const httplib::Request& request, httplib::Response& response);
   void run(const Routed& routed, const httplib::Request& request, httplib::Response& response);
+  void stream_job(RestAnswer first, httplib::Response& response);
+  bool stream_step(const std::string& id, std::string& last, int& quiet, httplib::DataSink& sink);
   static void write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
                     httplib::Response& response);
 };
@@ -262,8 +274,59 @@ void RestServer::Parts::run(const Routed& routed, const httplib::Request& reques
                    .layer = *layer};
   Result<RestAnswer> answer = operation.run(what);
   layers.give_back(std::move(layer));
+  if (answer && operation.answer == "jobEvents") return stream_job(*std::move(answer), response);
   if (!answer) return answer_problem(response, answer.error(), http_status(answer.error()));
   write(operation, *std::move(answer), request, response);
+}
+
+// Server-sent events: the job now, then whenever something of it has changed, to its end.
+void RestServer::Parts::stream_job(RestAnswer first, httplib::Response& response) {
+  if (streams.fetch_add(1) >= kStreamsMax) {
+    streams.fetch_sub(1);
+    return answer_problem(
+        response,
+        {.sqlstate = std::string(sqlstate::kLimitReached), .message = "too many streams of job events"}, 429);
+  }
+  struct Stream {
+    std::string id, last;
+    int quiet = 0;
+  };
+  auto stream = std::make_shared<Stream>(Stream{value_of(first.body, "id"), "", 0});
+  response.set_chunked_content_provider(
+      "text/event-stream",
+      [this, stream](std::size_t, httplib::DataSink& sink) {
+        return stream_step(stream->id, stream->last, stream->quiet, sink);
+      },
+      [this](bool) { streams.fetch_sub(1); });
+}
+
+bool RestServer::Parts::stream_step(const std::string& id, std::string& last, int& quiet,
+                                    httplib::DataSink& sink) {
+  if (!last.empty()) std::this_thread::sleep_for(kStreamPoll);
+  command::Show show;
+  show.what = command::Show::What::kJobs;
+  show.name = id;
+  auto layer = layers.take();
+  const auto job = layer->run(show, {"admin token", Role::kAdmin, Face::kRest},
+                              {.deadline = Deadline::in(10s), .epoch = {}, .canceled = nullptr});
+  layers.give_back(std::move(layer));
+  if (!job || job->objects.empty() || stopping) {
+    sink.done();
+    return true;
+  }
+  std::string now = dumped(job->objects[0]);
+  std::string event;
+  if (now != last) {
+    event = "event: job\ndata: " + now + "\n";
+    last = std::move(now);
+    quiet = 0;
+  } else if (++quiet % kStreamQuietPolls == 0) {
+    event = ": still there\n\n";
+  }
+  if (!event.empty() && !sink.write(event.data(), event.size())) return false;
+  const std::string state = job->objects[0].value("state", "");
+  if (state == "done" || state == "failed" || state == "canceled") sink.done();
+  return true;
 }
 
 void RestServer::Parts::write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
@@ -307,6 +370,7 @@ Result<std::unique_ptr<RestServer>> RestServer::start(const RestOptions& options
 RestServer::~RestServer() {
   // listen_after_bind() may not have begun: stop() before it has would be forgotten.
   while (!parts_->http.is_running()) std::this_thread::sleep_for(1ms);
+  parts_->stopping = true;
   parts_->http.stop();
   parts_->listener.join();
 }

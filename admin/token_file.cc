@@ -38,7 +38,7 @@ Result<std::string> make(const std::string& path) {
   const int error = errno;
   close(fd);
   if (!whole) return file_error("write", path, error);
-  return std::string(line.data(), 2 * kRandomBytes);
+  return Result<std::string>(tl::in_place, line.data(), 2 * kRandomBytes);
 }
 
 }  // namespace
@@ -57,14 +57,13 @@ Result<std::string> read_or_make_token(const std::string& path) {
   if ((status.st_mode & 077) != 0) {
     return fail("58000", "the token file " + path + " may be read by others", "chmod 600 " + path);
   }
-  std::string token(buffer, static_cast<std::size_t>(got));
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
-    token.pop_back();
-  if (token.size() < kTokenBytesMin || token.find_first_of(" \t\n") != std::string::npos) {
+  std::string_view token(buffer, static_cast<std::size_t>(got));
+  token = token.substr(0, token.find_last_not_of("\r\n ") + 1);
+  if (token.size() < kTokenBytesMin || token.find_first_of(" \t\n") != std::string_view::npos) {
     return fail("58000", "the token file " + path + " does not hold one token of at least 16 letters",
                 "Remove it, and a new one is made at the next start.");
   }
-  return token;
+  return Result<std::string>(tl::in_place, token);
 }
 
 bool same_token(const std::string& a, const std::string& b) {

@@ -9,7 +9,9 @@
 namespace kintsugi::app {
 namespace {
 
-constexpr AddCommand kCommands[] = {add_serve, add_demo, add_check_config, add_version};
+constexpr AddCommand kCommands[] = {add_serve,   add_demo,     add_check_config, add_version, add_shard,
+                                    add_map,     add_shardlet, add_table,        add_lookup,  add_jobs,
+                                    add_recover, add_router,   add_audit};
 
 // The innermost command that was named, and the first word after it that it does not know.
 const CLI::App& named_command(const CLI::App& root) {
@@ -35,7 +37,11 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
 int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
                          const std::vector<std::string>& arguments) {
   const CLI::App& app = named_command(root);
-  std::string path = "kintsugi" + (&app == &root ? "" : " " + app.get_name());
+  std::string path = "kintsugi";
+  for (const CLI::App* at = &root; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
   std::vector<std::string> extras = root.remaining(true);
   std::string odd = extras.empty() ? "" : extras.front();
   // Without a command nothing is left over: the first word that is not an option should have been one.

@@ -25,6 +25,16 @@ void add_serve(CLI::App& root, int& exit_code);
 void add_demo(CLI::App& root, int& exit_code);
 void add_check_config(CLI::App& root, int& exit_code);
 void add_version(CLI::App& root, int& exit_code);
+// Those that talk to a router.
+void add_shard(CLI::App& root, int& exit_code);
+void add_map(CLI::App& root, int& exit_code);
+void add_shardlet(CLI::App& root, int& exit_code);
+void add_table(CLI::App& root, int& exit_code);
+void add_lookup(CLI::App& root, int& exit_code);
+void add_jobs(CLI::App& root, int& exit_code);
+void add_recover(CLI::App& root, int& exit_code);
+void add_router(CLI::App& root, int& exit_code);
+void add_audit(CLI::App& root, int& exit_code);
 
 // One line to standard error: `kintsugi: ...`, with detail and hint below when there are.
 void complain(const Error& error);

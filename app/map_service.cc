@@ -33,7 +33,13 @@ Result<std::shared_ptr<MapService>> MapService::start(const Config& config) {
   KG_TRY(service->feed_, shardmap::MapFeed::start(std::move(options),
                                                   [its](const shardmap::MapPtr& map) { its->deliver(map); }));
   service->recoverer_ = std::make_unique<shardmap::Recoverer>(config.map.store, "");
+  KG_TRY(service->runner_,
+         splitmerge::JobRunner::start({.store = config.map.store, .router = service->router_}));
   return service;
+}
+
+void MapService::look_for_jobs() {
+  if (runner_) runner_->look_now();
 }
 
 MapService::~MapService() {
@@ -41,6 +47,7 @@ MapService::~MapService() {
 }
 
 void MapService::stop() {
+  runner_.reset();
   recoverer_.reset();
   feed_.reset();
 }

@@ -1,6 +1,6 @@
 // The shard map of a running router: follows the map store, keeps the replica, finishes what others left
-// undone, and hands every new map to the server. With [[shard]] entries there is no store, and the map is
-// those. Made and ended by one thread; what a MapSource offers may be called by any.
+// undone, does the jobs, and hands every new map to the server. With [[shard]] entries there is no store, and
+// the map is those. Made and ended by one thread; what a MapSource offers may be called by any.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "frontend/map_source.h"
 #include "shardmap/map_change.h"
 #include "shardmap/map_feed.h"
+#include "splitmerge/job_runner.h"
 
 namespace kintsugi::frontend {
 class Server;
@@ -43,6 +44,9 @@ class MapService final : public frontend::MapSource {
   [[nodiscard]] bool lease_valid() const override;
   [[nodiscard]] bool store_reachable() const override;
 
+  // There may be a new job.
+  void look_for_jobs();
+
   // Where changes go; empty with [[shard]] entries: the map cannot be changed.
   [[nodiscard]] const std::string& store() const { return store_; }
   // This router's name among those of the store.
@@ -60,6 +64,7 @@ class MapService final : public frontend::MapSource {
   std::mutex delivering_;  // held around each delivery, before `mutex_`: maps are handed over in order
   std::unique_ptr<shardmap::MapFeed> feed_;  // exchanged only while no other thread can call
   std::unique_ptr<shardmap::Recoverer> recoverer_;
+  std::unique_ptr<splitmerge::JobRunner> runner_;
 };
 
 }  // namespace kintsugi::app

@@ -30,6 +30,7 @@ std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr
   made->lease_valid = [maps] { return maps->lease_valid(); };
   made->store_reachable = [maps] { return maps->store_reachable(); };
   made->serving = [maps] { return maps->with_server([](frontend::Server&) {}); };
+  made->look_for_jobs = [maps] { maps->look_for_jobs(); };
   made->pools = [maps] {
     std::vector<admin::PoolState> pools;
     maps->with_server([&pools](frontend::Server& server) { pools = server.pools(); });
@@ -54,6 +55,9 @@ Result<Ended> run_server(const Config& config,
                    config.pool.size * static_cast<int>(std::max(shards, kShardsExpected)));
   const auto surroundings = surroundings_of(maps);
   auto commands = std::make_shared<admin::CommandQueue>(surroundings);
+  KG_TRY(
+      std::unique_ptr<admin::RestServer> rest,
+      admin::RestServer::start({config.admin.listen, token_file(config), std::string(kVersion)}, surroundings));
   KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps, commands));
   maps->attach(*server);
   const auto catalogs = std::make_shared<CatalogService>(maps);
@@ -63,8 +67,6 @@ Result<Ended> run_server(const Config& config,
     catalogs->start();
     if (!maps->store().empty()) settler->start();
   }
-  KG_TRY(std::unique_ptr<admin::RestServer> rest,
-         admin::RestServer::start({config.admin.listen, token_file(config), kVersion}, surroundings));
   log::info("listening", {{"address", server->address()},
                           {"database", config.database.name},
                           {"shards", shards},

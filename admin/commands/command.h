@@ -126,11 +126,12 @@ struct Import {
 
 }  // namespace command
 
-using Command = std::variant<command::CreateShard, command::AlterShard, command::DropShard, command::CreateMap,
-                             command::DropMap, command::CreateShardlet, command::AlterShardlet,
-                             command::DropShardlet, command::PlaceTable, command::UnplaceTable,
-                             command::StartJob, command::ControlJob, command::Show, command::Lookup,
-                             command::Check, command::Resolve, command::Rebuild, command::Export, command::Import>;
+using Command =
+    std::variant<command::CreateShard, command::AlterShard, command::DropShard, command::CreateMap,
+                 command::DropMap, command::CreateShardlet, command::AlterShardlet, command::DropShardlet,
+                 command::PlaceTable, command::UnplaceTable, command::StartJob, command::ControlJob,
+                 command::Show, command::Lookup, command::Check, command::Resolve, command::Rebuild,
+                 command::Export, command::Import>;
 
 // Whose role suffices.
 [[nodiscard]] Role role_needed(const Command& command);

@@ -51,6 +51,7 @@ struct Changer {
   MapStore& store;
   Face face;
   const CommandRun& run;
+  const std::function<void()>& look_for_jobs;
 
   [[nodiscard]] MapCommands map() const { return MapCommands(store); }
 
@@ -90,7 +91,9 @@ struct Changer {
     return unless(c.if_exists, sqlstate::kUndefinedObject,
                   made(map().drop_table(c.schema, c.name, run.deadline)));
   }
-  Result<CommandResult> operator()(const StartJob& c) const { return start_job(store, c, face, run); }
+  Result<CommandResult> operator()(const StartJob& c) const {
+    return start_job(store, c, face, run, look_for_jobs);
+  }
   Result<CommandResult> operator()(const ControlJob& c) const { return control_job(store, c, face, run); }
   Result<CommandResult> operator()(const Resolve& c) const {
     const auto side = c.from_shards ? shardmap::Side::kShards : shardmap::Side::kStore;
@@ -164,11 +167,12 @@ Result<CommandResult> CommandLayer::run(const Command& command, const Actor& act
                     std::string(name_of(needed)),
                 "\"" + actor.name + "\" has the role " + std::string(name_of(actor.role)) + ".");
   }
-  Result<CommandResult> done = only_looks(command)
-                                   ? look(command, actor, run)
-                                   : change(describe(command), actor, run, [&](MapStore& opened) {
-                                       return std::visit(Changer{opened, actor.face, run}, command);
-                                     });
+  Result<CommandResult> done =
+      only_looks(command)
+          ? look(command, actor, run)
+          : change(describe(command), actor, run, [&](MapStore& opened) {
+              return std::visit(Changer{opened, actor.face, run, surroundings_->look_for_jobs}, command);
+            });
   if (done && done->tag.empty()) done->tag = tag_of(command);
   return done;
 }
@@ -181,8 +185,10 @@ Result<CommandResult> CommandLayer::look(const Command& command, const Actor& ac
   if (const auto* c = std::get_if<Lookup>(&command)) return lookup(*c, actor.face, *surroundings_->map());
   KG_TRY(MapStore * opened, store(run.deadline));
   if (const auto* c = std::get_if<Check>(&command)) return check(*opened, *c, run.deadline);
-  if (const auto* c = std::get_if<Resolve>(&command)) return Changer{*opened, actor.face, run}(*c);
-  if (const auto* c = std::get_if<StartJob>(&command)) return Changer{*opened, actor.face, run}(*c);
+  if (const auto* c = std::get_if<Resolve>(&command))
+    return Changer{*opened, actor.face, run, surroundings_->look_for_jobs}(*c);
+  if (const auto* c = std::get_if<StartJob>(&command))
+    return Changer{*opened, actor.face, run, surroundings_->look_for_jobs}(*c);
   CommandResult result;
   KG_TRY(result.text, MapCommands(*opened).export_all(run.deadline));
   return result;

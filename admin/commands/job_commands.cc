@@ -1,24 +1,130 @@
 #include "admin/commands/job_commands.h"
 
+#include <charconv>
+
+#include "splitmerge/jobs.h"
+
 namespace kintsugi::admin {
+namespace {
+
+using splitmerge::JobInfo;
+using splitmerge::Jobs;
+using splitmerge::JobState;
+
+constexpr std::uint32_t kBigint = 20;
+constexpr std::chrono::milliseconds kWaitStep{250};  // how soon a wait notices that nobody waits any more
+
+std::string shown_progress(const JobInfo& job) {
+  const splitmerge::JobProgress& progress = job.progress;
+  if (progress.rows == 0 && progress.total == 0) return "";
+  std::string text = std::to_string(progress.rows);
+  if (progress.total > 0) text += " of " + std::to_string(progress.total);
+  text += " rows";
+  if (progress.eta_s) text += ", " + std::to_string(static_cast<long>(*progress.eta_s)) + " s left";
+  return text;
+}
+
+Json object_of(const JobInfo& job, Face face) {
+  if (face != Face::kSql) return Json::parse(splitmerge::to_json(job), nullptr, false);
+  Json json = Json::object();
+  json["id"] = job.id;
+  json["type"] = std::string(splitmerge::name_of(job.request.type));
+  json["target"] = splitmerge::target_of(job.request);
+  json["state"] = std::string(splitmerge::name_of(job.state));
+  json["progress"] = shown_progress(job);
+  json["error"] = job.error ? Json(job.error->to_string()) : Json();
+  return json;
+}
+
+CommandResult one(const JobInfo& job, Face face) {
+  CommandResult result;
+  result.columns = job_columns();
+  result.objects.push_back(object_of(job, face));
+  return result;
+}
+
+Result<CommandResult> plan(Jobs& jobs, const command::StartJob& request, Deadline deadline) {
+  KG_TRY(const auto moves, jobs.plan(request.request, deadline));
+  CommandResult result;
+  result.columns = plan_columns();
+  for (const splitmerge::PlannedMove& move : moves) {
+    result.objects.push_back({{"map", move.map},
+                              {"shardlet", move.shardlet},
+                              {"from", move.from},
+                              {"to", move.to},
+                              {"rows", move.rows},
+                              {"bytes", move.bytes}});
+  }
+  return result;
+}
+
+// Until the job has ended, or nobody waits any more: then the job goes on.
+Result<JobInfo> wait(Jobs& jobs, std::uint64_t id, const CommandRun& run) {
+  for (;;) {
+    auto ended = jobs.wait(id, run.deadline.sooner(Deadline::in(kWaitStep)));
+    if (ended || ended.error().sqlstate != sqlstate::kQueryCanceled || run.deadline.passed()) return ended;
+    if (run.canceled && *run.canceled) {
+      return fail(sqlstate::kQueryCanceled, "canceling statement due to user request",
+                  "Job " + std::to_string(id) + " goes on; CANCEL JOB stops it.");
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<ResultColumn> job_columns() {
-  return {{"id", "", 20}, {"type"}, {"target"}, {"state"}, {"progress"}, {"error"}};
+  return {{"id", "", kBigint}, {"type"}, {"target"}, {"state"}, {"progress"}, {"error"}};
 }
 
 std::vector<ResultColumn> plan_columns() {
-  return {{"map"}, {"shardlet"}, {"from"}, {"to"}, {"rows", "", 20}, {"bytes", "", 20}};
+  return {{"map"}, {"shardlet"}, {"from"}, {"to"}, {"rows", "", kBigint}, {"bytes", "", kBigint}};
 }
 
-Result<CommandResult> start_job(shardmap::MapStore&, const command::StartJob&, Face, const CommandRun&) {
-  return fail(sqlstate::kNotSupported, "there are no jobs in this version");
+Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJob& request, Face face,
+                                const CommandRun& run, const std::function<void()>& look_for_jobs) {
+  Jobs jobs(store);
+  if (request.dry_run) return plan(jobs, request, run.deadline);
+  KG_TRY(JobInfo job, jobs.submit(request.request, run.deadline));
+  if (look_for_jobs) look_for_jobs();
+  if (!request.wait) return one(job, face);
+  KG_TRY(job, wait(jobs, job.id, run));
+  if (job.state == JobState::kDone) return one(job, face);
+  Error error = job.error.value_or(Error{.sqlstate = std::string(sqlstate::kQueryCanceled),
+                                         .message = "job " + std::to_string(job.id) + " was canceled"});
+  error.detail +=
+      (error.detail.empty() ? "" : "\n") + ("Job " + std::to_string(job.id)) + " has undone what it did.";
+  return fail(std::move(error));
 }
 
-Result<CommandResult> control_job(shardmap::MapStore&, const command::ControlJob&, Face, const CommandRun&) {
-  return fail(sqlstate::kNotSupported, "there are no jobs in this version");
+Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
+                                  const CommandRun& run) {
+  Jobs jobs(store);
+  KG_TRY(const JobInfo job,
+         request.resume ? jobs.resume(request.id, run.deadline) : jobs.cancel(request.id, run.deadline));
+  return one(job, face);
 }
 
-Status show_jobs(shardmap::MapStore&, const command::Show&, Face, Deadline, CommandResult&) {
+Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face, Deadline deadline,
+                 CommandResult& result) {
+  Jobs jobs(store);
+  if (request.name) {
+    std::uint64_t id = 0;
+    std::from_chars(request.name->data(), request.name->data() + request.name->size(), id);
+    KG_TRY(const JobInfo job, jobs.show(id, deadline));
+    result.objects.push_back(object_of(job, face));
+    return {};
+  }
+  KG_TRY(const auto all, jobs.list(deadline));
+  std::uint64_t after = 0;
+  std::from_chars(request.after.data(), request.after.data() + request.after.size(), after);
+  for (const JobInfo& job : all) {
+    if (job.id <= after) continue;
+    if (request.limit != 0 && result.objects.size() == request.limit) {
+      result.next = std::to_string(result.objects.back()["id"].get<std::uint64_t>());
+      break;
+    }
+    result.objects.push_back(object_of(job, face));
+  }
   return {};
 }
 

@@ -14,7 +14,7 @@ namespace kintsugi::admin {
 // The job as it is now, or as it has ended with `wait`; a job that failed is an error then. With dry_run the
 // moves that would be made.
 Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJob& request, Face face,
-                                const CommandRun& run);
+                                const CommandRun& run, const std::function<void()>& look_for_jobs);
 Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
                                   const CommandRun& run);
 Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face, Deadline deadline,

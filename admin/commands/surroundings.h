@@ -26,7 +26,8 @@ struct Surroundings {
   std::string router;     // this router's name
   std::function<shardmap::MapPtr()> map;  // the newest that this router knows
   std::function<bool()> lease_valid, store_reachable;
-  std::function<bool()> serving;  // clients are accepted
+  std::function<bool()> serving;        // clients are accepted
+  std::function<void()> look_for_jobs;  // there is a new one
   std::function<std::vector<PoolState>()> pools;
   std::function<std::vector<Statistic>()> statistics;
 };

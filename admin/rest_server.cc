@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "admin/console_page.h"
 #include "admin/metrics.h"
 #include "admin/openapi.h"
 #include "admin/operation.h"
@@ -222,6 +223,11 @@ bool RestServer::Parts::open_to_all(const httplib::Request& request, httplib::Re
     response.set_content(dumped(ready), "application/json");
   } else if (path == "/metrics") {
     response.set_content(metrics_text(*surroundings), "text/plain; version=0.0.4");
+  } else if (path == "/") {
+    response.set_header("Content-Security-Policy",
+                        "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'");
+    response.set_header("Referrer-Policy", "no-referrer");
+    response.set_content(console_page().data(), console_page().size(), "text/html; charset=utf-8");
   } else if (path == "/openapi.json") {
     response.set_content(dumped(openapi_document(options.version)), "application/json");
   } else {

@@ -146,8 +146,12 @@ void invite(const DemoOptions& options, const std::string& address, const std::s
   say("\nReady. From another terminal:\n\n  " + psql_line(address, folder + "/passfile") + "\n");
   if (console_was_free && something_answers(options.admin_port)) {
     const std::string at = "http://127.0.0.1:" + std::to_string(options.admin_port);
-    say("The command line, and REST at " + at + " with the token in " + folder + "/admin.token:\n\n  kintsugi shard list --admin " +
-        at + " --token-file \"" + for_shell(folder + "/admin.token") + "\"\n");
+    std::string token;
+    std::ifstream(folder + "/admin.token") >> token;
+    say("The console:\n\n  " + at + "/#token=" + token + "\n");
+    say("The command line, and REST at " + at + " with the token in " + folder +
+        "/admin.token:\n\n  kintsugi shard list --admin " + at + " --token-file \"" +
+        for_shell(folder + "/admin.token") + "\"\n");
   }
   say("Ctrl-C stops the router and the shards. The data stays in " + folder + ".");
 }

@@ -366,6 +366,10 @@ class Faces(unittest.TestCase):
         self.assertRegex(refused["result"], "^(22P02|42P17)")
         self.assertTrue(any(entry["face"] == "rest" and entry["result"] == "done" for entry in trail))
         self.assertEqual(house.rest("GET", "/healthz").status, 200)
+        console = house.rest("GET", "/")
+        self.assertIn("<title>Kintsugi</title>", console.text)
+        self.assertIn("frame-ancestors 'none'", console.headers["Content-Security-Policy"])
+        self.assertNotIn(house.token, console.text)
         ready = self.ok(house.rest("GET", "/readyz"))
         self.assertEqual((ready["ready"], ready["store"], ready["lease"]), (True, "reachable", "valid"))
         metrics = house.rest("GET", "/metrics").text

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "admin/commands/command_queue.h"
-#include "app/catalog_service.h"
 #include "admin/rest_server.h"
+#include "app/catalog_service.h"
 #include "app/map_service.h"
 #include "app/open_files.h"
 #include "app/version.h"

@@ -52,7 +52,7 @@ class House:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([self.program, "serve", "--data", self.data], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, preexec_fn=die_with_parent)
-        wait_until("the router", lambda: self.process.poll() is not None or self.rest("GET", "/readyz", fails=None), 30)
+        wait_until("the router", lambda: self.process.poll() is not None or (self.rest("GET", "/readyz", fails=None) or Answer(0, {}, "")).status == 200, 30)
         assert self.process.poll() is None, pathlib.Path(self.log).read_text()
 
     def stop(self, how=signal.SIGTERM):

@@ -13,12 +13,18 @@ import tempfile
 import tomllib
 import unittest
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM = os.path.abspath(sys.argv.pop(1))
 
 
 class Cli(unittest.TestCase):
+    def folder(self):
+        """Where a program of these tests runs and may leave its files."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return folder.name
+
     def run_program(self, *arguments, **environment):
-        run = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=20,
+        run = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=20, cwd=self.folder(),
                              env={**os.environ, **environment})
         return run.returncode, run.stdout, run.stderr
 
@@ -101,7 +107,7 @@ class Cli(unittest.TestCase):
 
     @contextlib.contextmanager
     def serving(self, *arguments, **environment):
-        process = subprocess.Popen(["bash", "-c", 'ulimit -S -n 256; exec "$0" "$@"', PROGRAM, "serve", *arguments],
+        process = subprocess.Popen(["bash", "-c", 'ulimit -S -n 256; exec "$0" "$@"', PROGRAM, "serve", *arguments], cwd=self.folder(),
                                    stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
         try:
             process.first_line = process.stderr.readline()

@@ -168,7 +168,7 @@ Result<Ended> serve_demo(const DemoOptions& options, const std::string& folder, 
   KG_CHECK(shards.prepare());
   if (first) {
     KG_TRY(std::string counts, shards.count_sample());
-    say("Loaded the sample into s1: " + counts);
+    say("Loaded the sample: " + counts);
   }
   if (end_was_asked()) return fail("57P01", kInterrupted);
 
@@ -184,7 +184,7 @@ Result<Ended> serve_demo(const DemoOptions& options, const std::string& folder, 
                         {"--admin-port", "admin.listen", "127.0.0.1:" + std::to_string(options.admin_port)}}}));
   std::vector<DemoMapShard> in_map;
   for (const DemoState::Shard& shard : state.shards) in_map.push_back({shard.name, shards.dsn(shard)});
-  KG_CHECK(prepare_demo_map(loaded.config.map.store, in_map));
+  KG_CHECK(prepare_demo_map(loaded.config.map.store, in_map, state.spread));
   if (end_was_asked()) return fail("57P01", kInterrupted);
   bool console_was_free = port_is_free(options.admin_port);
   return run_server(loaded.config,

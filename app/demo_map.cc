@@ -1,5 +1,8 @@
 #include "app/demo_map.h"
 
+#include <algorithm>
+
+#include "app/demo_sample.h"
 #include "shardmap/map_commands.h"
 
 namespace kintsugi::app {
@@ -9,10 +12,6 @@ using shardmap::BoundColumn;
 
 constexpr const char* kMap = "tenants";
 constexpr std::chrono::seconds kPatience{30};
-
-// The sample's tables with the column that says whose a row is.
-constexpr std::pair<const char*, const char*> kTables[] = {
-    {"tenants", "id"}, {"users", "tenant_id"}, {"orders", "tenant_id"}, {"order_items", "tenant_id"}};
 
 Status prepare_shards(shardmap::MapStore& store, const std::vector<DemoMapShard>& shards) {
   shardmap::MapCommands commands(store);
@@ -28,18 +27,23 @@ Status prepare_shards(shardmap::MapStore& store, const std::vector<DemoMapShard>
   return {};
 }
 
-// One shardlet that is everything, where the data is.
-shardmap::MapEdit first_map(const std::string& shard) {
+// A shardlet a part of the sample.
+shardmap::MapEdit first_map(const std::vector<DemoMapShard>& shards, int parts) {
   shardmap::MapEdit edit{
       shardmap::edit::CreateMap{kMap, shardmap::MapKind::kRange, {shardmap::KeyType::kBigint}}};
-  edit.operations.emplace_back(shardmap::edit::CreateShardlet{kMap,
-                                                              "tenants_1",
-                                                              {BoundColumn::min()},
-                                                              {BoundColumn::max()},
-                                                              {},
-                                                              shard,
-                                                              shardmap::ShardletState::kOnline});
-  for (const auto& [table, key] : kTables) {
+  const auto bound = [parts](int part) {
+    if (part == 0) return BoundColumn::min();
+    return part == parts ? BoundColumn::max()
+                         : BoundColumn::value(std::to_string(demo_part_begins(part, parts)));
+  };
+  for (int part = 0; part < parts; ++part) {
+    shardmap::edit::CreateShardlet shardlet{.map = kMap, .name = "t" + std::to_string(part + 1)};
+    shardlet.low = {bound(part)};
+    shardlet.high = {bound(part + 1)};
+    shardlet.shard = shards[static_cast<std::size_t>(part)].name;
+    edit.operations.emplace_back(std::move(shardlet));
+  }
+  for (const auto& [table, key] : kDemoTables) {
     edit.operations.emplace_back(
         shardmap::edit::PutTable{{"public", table, shardmap::TableKind::kSharded, kMap, {key}}});
   }
@@ -48,7 +52,7 @@ shardmap::MapEdit first_map(const std::string& shard) {
 
 }  // namespace
 
-Status prepare_demo_map(const std::string& store_name, const std::vector<DemoMapShard>& shards) {
+Status prepare_demo_map(const std::string& store_name, const std::vector<DemoMapShard>& shards, int spread) {
   KG_TRY(const std::unique_ptr<shardmap::MapStore> store,
          shardmap::open_store(store_name, "", Deadline::in(kPatience)));
   KG_CHECK(prepare_shards(*store, shards));
@@ -56,7 +60,7 @@ Status prepare_demo_map(const std::string& store_name, const std::vector<DemoMap
   // Whoever has made maps of his own knows what he does.
   if (!stored.map->mappings().empty()) return {};
   shardmap::MapChange change(*store);
-  KG_CHECK(change.edit(first_map(shards.front().name), Deadline::in(kPatience)));
+  KG_CHECK(change.edit(first_map(shards, std::max(spread, 1)), Deadline::in(kPatience)));
   return {};
 }
 

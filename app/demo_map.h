@@ -15,7 +15,9 @@ struct DemoMapShard {
 };
 
 // Brings the store to what the demo is: makes what is missing, tells it of a shard whose port has changed, and
-// leaves alone what a user has changed since. The first shard has the sample.
-[[nodiscard]] Status prepare_demo_map(const std::string& store, const std::vector<DemoMapShard>& shards);
+// leaves alone what a user has changed since. The first `spread` shards have the sample's tenants, in parts; 0:
+// the first has all of them.
+[[nodiscard]] Status prepare_demo_map(const std::string& store, const std::vector<DemoMapShard>& shards,
+                                      int spread);
 
 }  // namespace kintsugi::app

@@ -22,11 +22,12 @@ class DemoShards {
   DemoShards& operator=(const DemoShards&) = delete;
 
   [[nodiscard]] Status start();
-  // Role and database `app` on every shard; the sample on the first, once.
+  // Role and database `app` on every shard; the sample, once, each shard with its part of the tenants. A shard
+  // that comes later gets the tables without rows.
   [[nodiscard]] Status prepare();
   void stop();
 
-  // "20 tenants, 400 users, ..." as the first shard counts them.
+  // "20 tenants, 400 users, ..." over all shards.
   [[nodiscard]] Result<std::string> count_sample() const;
   [[nodiscard]] std::string dsn(const DemoState::Shard& shard) const;
 
@@ -34,6 +35,7 @@ class DemoShards {
   [[nodiscard]] Status start_one(const DemoCluster& cluster, DemoState::Shard& shard);
   [[nodiscard]] Status prepare_one(const DemoState::Shard& shard) const;
   [[nodiscard]] Status load_sample();
+  [[nodiscard]] Status load_part(const DemoState::Shard& shard) const;
   [[nodiscard]] Result<std::string> psql(const DemoState::Shard& shard, const std::string& user,
                                          const std::string& database, const std::string& script,
                                          bool one_transaction) const;

@@ -24,6 +24,7 @@ Result<DemoState> read_demo_state(const std::string& path) {
     state.password = json.at("password");
     state.admin_password = json.at("admin_password");
     state.loaded = json.at("loaded");
+    state.spread = json.value("spread", 0);
   } catch (const nlohmann::json::exception& error) {
     return fail("58000", path + " is not what the demo wrote: " + error.what(),
                 "Remove the folder to start anew, or give another one with --data.");
@@ -38,7 +39,8 @@ Status write_demo_state(const std::string& path, const DemoState& state) {
   nlohmann::json json = {{"shards", shards},
                          {"password", state.password},
                          {"admin_password", state.admin_password},
-                         {"loaded", state.loaded}};
+                         {"loaded", state.loaded},
+                         {"spread", state.spread}};
   return write_private_file(path, json.dump(2) + "\n");
 }
 

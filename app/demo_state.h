@@ -19,6 +19,7 @@ struct DemoState {
   std::string password;        // of user app, at the router and on the shards
   std::string admin_password;  // of role postgres on the shards
   bool loaded = false;         // the sample is there
+  int spread = 0;              // over so many shards, the first ones, by tenant; 0: all of it is on the first
   friend bool operator==(const DemoState&, const DemoState&) = default;
 };
 

@@ -154,6 +154,7 @@ Status MapFeed::Shared::catch_up(MapStore& store) {
 
 void MapFeed::Shared::watch() {
   std::unique_ptr<MapStore> store;
+  bool away = false;  // and that has been said
   while (!stop) {
     Status done;
     if (!store) {
@@ -166,7 +167,8 @@ void MapFeed::Shared::watch() {
     }
     if (done && store) done = catch_up(*store);
     while (done && !stop) {
-      if (!reachable.exchange(true)) log::info("the map store answers", {{"router", options.router}});
+      reachable = true;
+      if (std::exchange(away, false)) log::info("the map store answers again", {{"router", options.router}});
       std::uint64_t epoch = 0;
       {
         const std::lock_guard lock(mutex);
@@ -181,6 +183,7 @@ void MapFeed::Shared::watch() {
     }
     if (!done && !stop) {
       if (reachable.exchange(false)) {
+        away = true;
         log::warning("the map store does not answer; routing goes on with the map as it is",
                      {{"router", options.router}, {"reason", done.error().message}});
       }

@@ -57,7 +57,16 @@ struct Changer {
 
   Result<CommandResult> operator()(const CreateShard& c) const {
     KG_CHECK(executor::Dsn::parse(c.shard.dsn));
-    return unless(c.if_not_exists, sqlstate::kDuplicateObject, made(map().create_shard(c.shard, run.deadline)));
+    return unless(c.if_not_exists, sqlstate::kDuplicateObject, create(c.shard));
+  }
+  // Where there are tables already, the new shard gets them from a job before it may be given shardlets.
+  Result<CommandResult> create(shardmap::NewShard shard) const {
+    KG_TRY(const shardmap::StoredMap stored, store.load(run.deadline));
+    const bool empty = stored.map->tables().empty();
+    if (!empty) shard.state = shardmap::ShardState::kPreparing;
+    KG_TRY(CommandResult done, made(map().create_shard(shard, run.deadline)));
+    if (!empty) KG_CHECK(provision_shard(store, shard.name, run, look_for_jobs, done));
+    return done;
   }
   Result<CommandResult> operator()(const AlterShard& c) const {
     if (c.dsn) KG_CHECK(executor::Dsn::parse(*c.dsn));

@@ -96,6 +96,18 @@ Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJ
   return fail(std::move(error));
 }
 
+Status provision_shard(shardmap::MapStore& store, const std::string& shard, const CommandRun& run,
+                       const std::function<void()>& look_for_jobs, CommandResult& result) {
+  splitmerge::JobRequest request;
+  request.type = splitmerge::JobType::kProvision;
+  request.shard = shard;
+  KG_TRY(const JobInfo job, Jobs(store).submit(request, run.deadline));
+  if (look_for_jobs) look_for_jobs();
+  result.notices.push_back("job " + std::to_string(job.id) + " gives shard \"" + shard +
+                           "\" the tables of the others; it may be given shardlets when that is done");
+  return {};
+}
+
 Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
                                   const CommandRun& run) {
   Jobs jobs(store);

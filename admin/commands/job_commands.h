@@ -15,6 +15,9 @@ namespace kintsugi::admin {
 // moves that would be made.
 Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJob& request, Face face,
                                 const CommandRun& run, const std::function<void()>& look_for_jobs);
+// Starts the job that makes a new shard like the others, and says so in a notice.
+Status provision_shard(shardmap::MapStore& store, const std::string& shard, const CommandRun& run,
+                       const std::function<void()>& look_for_jobs, CommandResult& result);
 Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
                                   const CommandRun& run);
 Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face, Deadline deadline,

@@ -256,6 +256,10 @@ class Faces(unittest.TestCase):
         one = "/v1/shards/{shard}"
         call("get", "/v1/shards", "/v1/shards")
         call("post", "/v1/shards", "/v1/shards", {"name": "t", "dsn": house.dsn(3)})
+        # There are tables already: a job gives them to the new shard first.
+        wait_until("the new shard", lambda: house.rest("GET", "/v1/shards/t").json["state"] == "online", 30)
+        with house.shard(3) as connection:
+            self.assertEqual(connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone(), (2,))
         call("get", one, "/v1/shards/t")
         call("patch", one, "/v1/shards/t", {"state": "draining"})
         call("patch", one, "/v1/shards/t", {"dsn": house.dsn(3), "state": "online"})

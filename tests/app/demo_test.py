@@ -126,11 +126,14 @@ class DemoTest(unittest.TestCase):
 
     def test_first_start_kill_everything_start_again_end(self):
         demo = self.demo().ready()
-        self.assertIn("Loaded the sample into s1: 20 tenants, 400 users, ", demo.output)
+        self.assertIn("Loaded the sample: 20 tenants, 400 users, ", demo.output)
         self.assertEqual(demo.psql("SELECT count(*) FROM tenants"), "20")
         self.assertEqual(demo.psql("SELECT current_user || ' ' || current_database()"), "app app")
         self.assertEqual(demo.psql("SHOW wal_level"), "logical")
         self.assertGreater(int(demo.psql("SHOW max_prepared_transactions")), 0)
+        self.assertEqual(demo.psql("SHOW SHARDLETS OF tenants"),
+                         "t1|tenants|MINVALUE|11||s1|online\nt2|tenants|11|MAXVALUE||s2|online")
+        self.assertEqual(demo.psql("SELECT count(DISTINCT tenant_id), count(*) FROM users"), "20|400")
         demo.psql("INSERT INTO tenants VALUES (21, 'Umber Paints', 'team', now())")
         self.assertNotIn(next(line for line in (self.data / "passfile").read_text().split(":")[4:]).strip(), demo.output)
         for name in ("kintsugi.toml", "passfile", "demo.json"):

@@ -252,6 +252,14 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
   take_tables(analyzer, analysis);
   TextEdits edits(analyzer.statement().text(), true);
   add_ownership(analyzer, analysis, edits);
+  if (analysis.replicated_target) {
+    // One shard alone must not have it.
+    analysis.tables.clear();
+    analysis.point.reset();
+    analysis.several = refused("a WITH that writes to a replicated table",
+                               "Run the write as a statement of its own, in the same transaction.");
+    return;
+  }
   if (analysis.tables.empty()) return;
   if (auto error = hopeless(analyzer)) {
     analysis.several = std::move(*error);

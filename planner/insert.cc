@@ -71,6 +71,9 @@ class InsertAnalysis {
     analysis_.writes = true;
     analysis_.anywhere = false;
     analysis_.unhideable.clear();
+    if (analysis_.replicated_target && target.kind != Kind::kReplicated)
+      return refuse_always(refused("a WITH that writes to a replicated table",
+                                   "Run the write as a statement of its own, in the same transaction."));
     switch (target.kind) {
       case Kind::kSharded: sharded(target); break;
       case Kind::kReplicated: replicated(target); break;

@@ -242,6 +242,7 @@ void Utilities::operator()(const parser::Explain* explain) {
     analysis_.fixed.reset();
     analysis_.several = std::monostate{};
     at_home();
+    if (explain->analyze) analysis_.several = several;
   }
 }
 

@@ -92,3 +92,33 @@ SELECT * FROM states WHERE id = 15 FOR UPDATE
 -- refused KG002: shardlet readonly is read only
 --   hint: ALTER SHARDLET readonly SET ONLINE lets statements write to it again.
 
+SELECT * FROM orders WHERE tenant_id = 5 FOR UPDATE
+-- tier 1: route to s1, shardlet t1, writes
+
+SELECT version()
+-- tier 1: route to any shard
+
+SELECT pg_advisory_lock(5)
+-- tier 1: route to s1, writes
+
+SELECT current_setting('search_path')
+-- tier 1: route to any shard
+
+SELECT gen_random_uuid()
+-- tier 1: route to any shard
+
+SELECT o.* FROM orders o, items i WHERE o.tenant_id = 150 AND i.tenant_id = 151 AND o.id = i.order_id
+-- tier 1: route to s2, shardlet t2
+
+SELECT o.* FROM orders o, settings s WHERE o.tenant_id = 5 AND s.key = o.status
+-- tier 1: route to s1, shardlet t1
+
+SELECT count(*), avg(qty) FROM orders WHERE tenant_id = 150
+-- tier 1: route to s2, shardlet t2
+
+SELECT status, count(*) FROM orders WHERE tenant_id = 150 GROUP BY ROLLUP (status) HAVING count(*) > 1 ORDER BY status LIMIT 3
+-- tier 1: route to s2, shardlet t2
+
+SELECT * FROM orders WHERE tenant_id = 150 AND id IN (SELECT order_id FROM items WHERE tenant_id = 150 ORDER BY price LIMIT 1)
+-- tier 1: route to s2, shardlet t2
+

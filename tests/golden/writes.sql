@@ -234,3 +234,25 @@ MERGE INTO orders o USING plans p ON o.plan_id = p.id WHEN MATCHED THEN DELETE
 -- refused 0A000: MERGE over several shards
 --   hint: Say in ON with = which sharding key it is for, or use INSERT ... ON CONFLICT, UPDATE and DELETE.
 
+WITH x AS (UPDATE plans SET price = 1 RETURNING id) SELECT * FROM x
+-- refused 0A000: a WITH that writes to a replicated table
+--   hint: Run the write as a statement of its own, in the same transaction.
+
+WITH x AS (UPDATE plans SET price = 1 RETURNING id) INSERT INTO orders (tenant_id, id) VALUES (5, 1)
+-- refused 0A000: a WITH that writes to a replicated table
+--   hint: Run the write as a statement of its own, in the same transaction.
+
+WITH x AS (DELETE FROM orders WHERE tenant_id = 5 RETURNING id) SELECT * FROM x
+-- tier 1: route to s1, shardlet t1, writes
+
+WITH x AS (DELETE FROM orders WHERE id = 5 RETURNING id) SELECT * FROM x
+-- refused 0A000: a WITH that writes, over several shards
+--   hint: Run the writes as statements of their own in one transaction, or say with = which sharding key each is for.
+
+EXPLAIN ANALYZE UPDATE plans SET price = 1
+-- refused 0A000: EXPLAIN of a statement over several shards
+--   hint: EXPLAIN (ROUTE) shows what each shard gets; connect to a shard to see its plan.
+
+EXPLAIN UPDATE plans SET price = 1
+-- tier 1: route to s1, writes
+

@@ -91,7 +91,7 @@ io::Task<Result<Rows>> read_control_answer(Backend* backend, io::Waiter* waiter,
       } else if (frame.type == wire::server::kReadyForQuery) {
         auto status = wire::read_ready_for_query(frame.body);
         if (!status) co_return lost(*backend, status.error().message);
-        backend->status = *status;
+        backend->note_status(*status);
         backend->carry.erase(0, used);
         if (error) co_return fail(std::move(*error));
         co_return rows;

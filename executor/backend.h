@@ -39,6 +39,10 @@ struct Backend {
   static constexpr std::uint64_t kUnknownOwner = UINT64_MAX;
   std::uint64_t unnamed_owner = 0;  // whose unnamed statement is here, 0: there is none
 
+  // This transaction has made temporary tables here: it cannot be prepared, and so has to be the one that
+  // decides.
+  bool has_temporaries = false;
+
   bool broken = false;  // never goes back to the pool
   std::shared_ptr<Cancels> cancels = std::make_shared<Cancels>();
   std::uint64_t leases = 0;
@@ -49,6 +53,11 @@ struct Backend {
   [[nodiscard]] bool carries_a_whole_message() const;
   std::string take_carry();
 
+  // A ReadyForQuery has come.
+  void note_status(wire::TransactionStatus now) {
+    status = now;
+    if (now == wire::TransactionStatus::kIdle) has_temporaries = false;
+  }
   // A ParameterStatus has come.
   void note_parameter(std::string_view name, std::string_view value);
 };

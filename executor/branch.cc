@@ -164,7 +164,7 @@ bool Branch::on_frame(const wire::Frame& frame) {
     case server::kReadyForQuery: {
       auto status = wire::read_ready_for_query(frame.body);
       if (!status || syncs_ == 0) break;
-      backend_->status = *status;
+      backend_->note_status(*status);
       ready_ = --syncs_ == 0;
       executing_ = executing_ && !ready_;
       return true;

@@ -259,6 +259,7 @@ io::Task<GatherResult> Gathering::fill() {
   GatherResult result;
   Backend& finisher = *request_.finisher;
   INVARIANT(finisher.status != wire::TransactionStatus::kIdle, "what is gathered lives in a transaction");
+  finisher.has_temporaries = true;
   finisher.stream.set_target(request_.waiter);
   wire::append_query(finisher.out.compose(), opening());
   (void)finisher.out.flush(finisher.stream);

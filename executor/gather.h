@@ -10,8 +10,8 @@
 //
 // The tables are made ON COMMIT DROP: no outcome leaves them behind. drop() is for a transaction that goes on;
 // in one that has failed it does nothing, for the rollback (also to a savepoint) takes them. A transaction with
-// temporary tables cannot be prepared: its finisher must decide (TransactionBranch::must_decide), and a READ
-// ONLY transaction cannot create them: begin the finisher's without it.
+// temporary tables cannot be prepared: its finisher decides at the commit (Backend::has_temporaries says so). A
+// READ ONLY transaction cannot create them: begin the finisher's without it.
 //
 // Belongs to one coroutine and its thread; backends and waiter stay alive and are not used while fill() or
 // drop() runs. After fill() every backend is ready, or broken.

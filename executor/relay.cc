@@ -221,7 +221,8 @@ Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
 }
 
 Status Relay::on_ready(const Frame& frame, Outbox& client) {
-  KG_TRY(backend_->status, wire::read_ready_for_query(frame.body));
+  KG_TRY(const wire::TransactionStatus status, wire::read_ready_for_query(frame.body));
+  backend_->note_status(status);
   end_copy();
   if (expected_.empty() && std::exchange(doubtful_end_, false)) {
     skipping_ = false;

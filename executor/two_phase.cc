@@ -90,8 +90,11 @@ bool Commit::may_commit() {
     if (!open(branch)) continue;
     if (branch.backend->status == wire::TransactionStatus::kFailed) return false;
     if (!branch.wrote) continue;
-    const bool first = branch.must_decide;
-    if (first && !writers_.empty() && writers_.front().must_decide) {
+    const auto must_decide = [](const TransactionBranch& each) {
+      return each.must_decide || each.backend->has_temporaries;
+    };
+    const bool first = must_decide(branch);
+    if (first && !writers_.empty() && must_decide(writers_.front())) {
       fail_with(outcome_,
                 Error{.sqlstate = std::string(sqlstate::kNotSupported),
                       .message = "a transaction has used temporary tables on the shards " + decider().shard +

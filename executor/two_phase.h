@@ -24,7 +24,7 @@ struct TransactionBranch {
   bool wrote =
       false;  // or took row locks, or called something that may have; false: its COMMIT decides nothing
   // It cannot be prepared (it has touched a temporary table), so it has to be the one that decides. At most
-  // one.
+  // one. A Gathering says so itself, by Backend::has_temporaries.
   bool must_decide = false;
 };
 

@@ -3,6 +3,8 @@
 
 #include "executor/control_round.h"
 #include "executor/fan.h"
+#include "executor/two_phase.h"
+#include "shardmap/local_map.h"
 #include "tests/executor/shards.h"
 
 namespace kintsugi::executor {
@@ -183,6 +185,47 @@ TEST_F(Gather, AWrongTypeIsNotReadAsWhatItIsNot) {
                          .final_statement = "SELECT 1"});
   EXPECT_EQ(seen.result.sqlstate, "55000");
   EXPECT_EQ(seen.statuses, "EII");
+}
+
+// The finisher's transaction cannot be prepared, so it decides, whoever wrote first.
+io::Task<std::string> write_and_gather(io::Waiter* waiter, const Case* the) {
+  auto linking = link_up(waiter);
+  Links links = co_await std::move(linking);
+  std::vector<ControlOrder> begin;
+  for (auto& backend : links.backends)
+    begin.push_back({backend.get(), "BEGIN; INSERT INTO written VALUES (1)"});
+  auto beginning = run_on_all(std::move(begin), waiter, patience());
+  (void)co_await std::move(beginning);
+  GatherRequest request;
+  request.relations.push_back({the->relations[0], {links[0], links[1], links[2]}});
+  request.finisher = links[1];
+  request.waiter = waiter;
+  request.deadline = patience();
+  Gathering gathering(std::move(request));
+  auto filling = gathering.fill();
+  const GatherResult filled = co_await std::move(filling);
+  auto dropping = gathering.drop();
+  co_await std::move(dropping);
+  std::vector<TransactionBranch> branches;
+  for (int i = 0; i < kShards; ++i) branches.push_back({links[i], static_cast<shardmap::ShardId>(i + 1), true});
+  auto committing = commit_on_all(std::move(branches), "store", waiter, patience());
+  const CommitOutcome outcome = co_await std::move(committing);
+  co_return filled.ok && !links[1]->has_temporaries ? outcome.gid + " " + trace(outcome.error) : "not filled";
+}
+
+TEST_F(Gather, ItsTransactionIsTheOneThatDecides) {
+  Shards::get().sql("CREATE TABLE written (a int)");
+  for (int i = 0; i < kShards; ++i) {
+    auto local = shardmap::LocalMap::connect(Shards::get().dsn(i), patience());
+    ASSERT_TRUE(local->claim("3f0c1a52-0000-4000-8000-000000000001", "uuid-" + std::to_string(i),
+                             Shards::name(i), patience()));
+  }
+  Case the;
+  the.relations.push_back(from_all("g1", "public.a", "SELECT id FROM a", {"id"}, {"integer"}));
+  const std::string decided = act(write_and_gather, static_cast<const Case*>(&the));
+  EXPECT_NE(decided.find(":2 "), std::string::npos) << decided;
+  EXPECT_EQ(decided.find("E("), std::string::npos) << decided;
+  EXPECT_EQ(Shards::get().on(2, "SELECT count(*) FROM written"), "1");
 }
 
 }  // namespace

@@ -193,9 +193,10 @@ class Moving : public testing::Test {
           << "s" << i;
       EXPECT_EQ(count("pg_replication_origin"), "0") << "s" << i;
     }
-    for (const shardmap::Mapping* mapping : map()->mappings()) {
+    const MapPtr now = map();
+    for (const shardmap::Mapping* mapping : now->mappings()) {
       EXPECT_TRUE(mapping->hidden().empty());
-      for (const auto& shardlet : map()->shardlets_of(*mapping))
+      for (const auto& shardlet : now->shardlets_of(*mapping))
         EXPECT_NE(shardlet.state, ShardletState::kHeld) << shardlet.name;
     }
     (void)change().recover(0ms, soon());

@@ -75,6 +75,7 @@ class Kintsugi(System):
         environment=None,
         listen_host="127.0.0.1",
         wait=True,
+        store=False,  # shards come by CREATE SHARD
     ):
         self.program, self.cluster, self.root, self.name = program, cluster, root, name
         self.directory = os.path.join(root, name)
@@ -93,7 +94,7 @@ class Kintsugi(System):
             {"name": USER, "password": PASSWORD},
             {"name": OTHER, "password": OTHER_PASSWORD},
         ]
-        self.shard = shard or cluster.shard_dsn()
+        self.shard = None if store else shard or cluster.shard_dsn()
         self.config = os.path.join(self.directory, "kintsugi.toml")
         self.wrapper, self.environment = list(wrapper), environment or {}
         self.write_config()
@@ -110,8 +111,9 @@ class Kintsugi(System):
             lines += [f"[{section}]"] + [f"{key} = {literal(value)}" for key, value in keys.items()]
         for user in self.users:
             lines += ["[[user]]"] + [f"{key} = {literal(value)}" for key, value in user.items()]
-        lines += ["[[shard]]", 'name = "s1"', f"dsn = {literal(self.shard)}"]
-        if os.environ.get("KINTSUGI_ROUTED"):
+        if self.shard:
+            lines += ["[[shard]]", 'name = "s1"', f"dsn = {literal(self.shard)}"]
+        if self.shard and os.environ.get("KINTSUGI_ROUTED"):
             # A second shard, though no table is there: every statement is planned.
             lines += ["[[shard]]", 'name = "s2"', f"dsn = {literal(self.shard)}"]
         with open(self.config, "w") as file:

@@ -1,0 +1,376 @@
+-- Reads of one shard.
+-- must
+SELECT * FROM orders WHERE tenant = 3 ORDER BY id;
+-- must
+SELECT id, amount FROM orders WHERE tenant = 3 AND id = 2;
+-- must
+SELECT * FROM orders WHERE tenant = 42;
+-- must
+SELECT o.id, l.item FROM orders o JOIN lines l ON l.tenant = o.tenant AND l.order_id = o.id WHERE o.tenant = 0 ORDER BY o.id, l.line;
+-- must
+SELECT count(*), sum(amount), avg(amount) FROM orders WHERE tenant = 9;
+-- must
+SELECT state, count(*) FROM orders WHERE tenant = 0 GROUP BY state ORDER BY state;
+-- must
+SELECT c.name, k.name FROM customers c JOIN countries k ON k.code = c.country WHERE c.tenant = 3 ORDER BY c.id;
+-- must
+SELECT name FROM customers WHERE tenant = 3 ORDER BY name DESC LIMIT 1;
+-- must
+SELECT (SELECT max(amount) FROM orders o WHERE o.tenant = c.tenant) FROM customers c WHERE c.tenant = 9 ORDER BY c.id;
+-- must
+SELECT id FROM orders WHERE tenant = 9 AND EXISTS (SELECT 1 FROM lines l WHERE l.tenant = orders.tenant AND l.order_id = orders.id) ORDER BY id;
+-- must
+WITH big AS (SELECT * FROM orders WHERE tenant = 9 AND amount > 400) SELECT count(*) FROM big;
+-- must
+SELECT * FROM stock WHERE item = 'nut' ORDER BY place;
+-- must
+SELECT item, row_number() OVER (ORDER BY place) FROM stock WHERE item = 'cog' ORDER BY place;
+-- must
+SELECT tenant, id FROM orders WHERE tenant = 3 UNION ALL SELECT tenant, id FROM customers WHERE tenant = 3 ORDER BY 1, 2;
+-- must
+SELECT * FROM orders WHERE tenant = 1 + 2 ORDER BY id;
+-- must
+SELECT * FROM orders WHERE tenant = '3' ORDER BY id;
+-- must
+SELECT * FROM orders WHERE 3 = tenant ORDER BY id;
+-- must
+SELECT * FROM orders WHERE (tenant, id) = (3, 1);
+SELECT * FROM orders WHERE tenant = 3::bigint ORDER BY id;
+SELECT * FROM orders WHERE tenant = 3.0 ORDER BY id;
+SELECT 'a' || tenant FROM orders WHERE tenant = 3 ORDER BY id;
+SELECT * FROM orders WHERE tenant = NULL;
+SELECT * FROM orders WHERE tenant IS NULL;
+SELECT * FROM orders WHERE tenant = 3 AND tenant = 4;
+SELECT * FROM orders WHERE false;
+
+-- No table, home tables, replicated tables.
+-- must
+SELECT 1;
+-- must
+SELECT 1 AS a, 'x' AS b, NULL AS c, true AS d, 1.50 AS e;
+-- must
+SELECT * FROM settings ORDER BY name;
+-- must
+SELECT * FROM countries ORDER BY code;
+-- must
+SELECT count(*) FROM countries;
+-- must
+SELECT generate_series(1, 3);
+-- must
+VALUES (1, 'a'), (2, 'b');
+-- must
+SELECT s.name, c.name FROM settings s CROSS JOIN countries c ORDER BY 1, 2;
+-- must
+SELECT relname FROM pg_class WHERE relname = 'orders';
+SELECT 1 / 0;
+SELECT nope;
+SELECT * FROM nowhere;
+SELECT nope FROM orders;
+SELEC 1;
+SELECT * FROM orders WHERE nope = 1;
+SELECT tenant::date FROM orders WHERE tenant = 1;
+
+-- Fan-outs.
+-- must
+SELECT * FROM orders;
+-- must
+SELECT tenant, id FROM orders ORDER BY tenant, id;
+-- must
+SELECT tenant, id FROM orders ORDER BY tenant DESC, id LIMIT 4;
+-- must
+SELECT tenant, id, amount FROM orders ORDER BY amount, tenant, id;
+-- must
+SELECT tenant, id, amount FROM orders ORDER BY amount DESC NULLS LAST, tenant, id LIMIT 5 OFFSET 2;
+-- must
+SELECT id FROM orders ORDER BY placed;
+-- must
+SELECT count(*) FROM orders;
+-- must
+SELECT count(*), count(amount), sum(id), min(id), max(placed) FROM orders;
+-- must
+SELECT count(*) FROM orders WHERE amount > 50;
+-- must
+SELECT bool_and(shipped), bool_or(shipped) FROM lines;
+-- must
+SELECT min(amount), max(amount) FROM orders WHERE state = 'never';
+-- must
+SELECT count(*) FROM orders WHERE tenant IN (1, 3, 9);
+-- must
+SELECT tenant, id FROM orders WHERE tenant BETWEEN 2 AND 4 ORDER BY tenant, id;
+-- must
+SELECT tenant, id FROM orders WHERE tenant > 7 ORDER BY 1, 2;
+-- must
+SELECT tenant, id FROM orders WHERE tenant = 1 OR tenant = 9 ORDER BY 1, 2;
+-- must
+SELECT tenant, id FROM orders WHERE tenant = ANY (ARRAY[1, 5, 7]) ORDER BY 1, 2;
+-- must
+SELECT o.tenant, o.id, l.line FROM orders o JOIN lines l ON l.tenant = o.tenant AND l.order_id = o.id ORDER BY 1, 2, 3;
+-- must
+SELECT o.tenant, o.id, l.line FROM orders o LEFT JOIN lines l ON l.tenant = o.tenant AND l.order_id = o.id ORDER BY 1, 2, 3;
+-- must
+SELECT o.tenant, o.id, l.line FROM orders o JOIN lines l USING (tenant) WHERE l.order_id = o.id ORDER BY 1, 2, 3;
+-- must
+SELECT c.tenant, c.id, k.eu FROM customers c JOIN countries k ON k.code = c.country ORDER BY 1, 2;
+-- must
+SELECT c.tenant, c.id, k.eu FROM customers c LEFT JOIN countries k ON k.code = c.country ORDER BY 1, 2;
+-- must
+SELECT tenant, id FROM orders o WHERE EXISTS (SELECT 1 FROM lines l WHERE l.tenant = o.tenant AND l.order_id = o.id) ORDER BY 1, 2;
+-- must
+SELECT tenant, id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM lines l WHERE l.tenant = o.tenant AND l.order_id = o.id) ORDER BY 1, 2;
+-- must
+SELECT DISTINCT tenant FROM orders ORDER BY tenant;
+-- must
+SELECT tenant, count(*), sum(amount) FROM orders GROUP BY tenant ORDER BY tenant;
+-- must
+SELECT tenant, id, row_number() OVER (PARTITION BY tenant ORDER BY id) FROM orders ORDER BY 1, 2;
+-- must
+SELECT tenant, max(amount) FROM orders GROUP BY tenant HAVING count(*) > 1 ORDER BY tenant;
+-- must
+SELECT 1 FROM orders LIMIT 0;
+SELECT tenant, id FROM orders ORDER BY tenant, id FETCH FIRST 3 ROWS ONLY;
+SELECT tenant, id FROM orders ORDER BY tenant, id OFFSET 12;
+SELECT tenant, id FROM orders ORDER BY 1, 2 LIMIT ALL;
+SELECT o.tenant AS t, o.* FROM orders o ORDER BY o.tenant, o.id LIMIT 2;
+SELECT id, amount * 2 AS twice FROM orders ORDER BY twice, id, tenant;
+SELECT id FROM orders ORDER BY tenant, id LIMIT 3;
+SELECT upper(name) FROM customers;
+SELECT name FROM customers ORDER BY name;
+SELECT name FROM customers ORDER BY name COLLATE "C";
+SELECT name FROM customers ORDER BY lower(name), tenant, id;
+SELECT country, count(*) FROM customers GROUP BY country ORDER BY country;
+SELECT country, count(*) FROM customers GROUP BY country;
+SELECT country FROM customers GROUP BY country HAVING count(*) > 2 ORDER BY 1;
+SELECT avg(amount) FROM orders;
+SELECT sum(amount) FROM orders;
+SELECT avg(id), stddev(id), variance(amount) FROM orders;
+SELECT count(DISTINCT state) FROM orders;
+SELECT count(DISTINCT tenant) FROM orders;
+SELECT sum(amount) FILTER (WHERE state = 'paid') FROM orders;
+SELECT count(*) FILTER (WHERE state = 'paid') FROM orders;
+SELECT state, sum(amount) FROM orders GROUP BY state ORDER BY sum(amount) DESC;
+SELECT state, count(*) AS n FROM orders GROUP BY state ORDER BY n DESC, state LIMIT 2;
+SELECT string_agg(state, ',' ORDER BY tenant, id) FROM orders;
+SELECT array_agg(id ORDER BY tenant, id) FROM orders;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM orders;
+SELECT mode() WITHIN GROUP (ORDER BY state) FROM orders;
+SELECT DISTINCT state FROM orders;
+SELECT DISTINCT state FROM orders ORDER BY state;
+SELECT DISTINCT ON (state) state, tenant, id FROM orders ORDER BY state, tenant, id;
+SELECT state, rank() OVER (ORDER BY amount) FROM orders ORDER BY tenant, id;
+SELECT tenant, sum(amount) OVER (ORDER BY tenant, id) FROM orders ORDER BY tenant, id;
+SELECT state, tenant, sum(amount) FROM orders GROUP BY ROLLUP (state, tenant) ORDER BY 1, 2;
+SELECT state, count(*) FROM orders GROUP BY GROUPING SETS ((state), ()) ORDER BY 1;
+SELECT tenant FROM orders UNION SELECT tenant FROM customers ORDER BY 1;
+SELECT tenant, id FROM orders UNION ALL SELECT tenant, id FROM customers ORDER BY 1, 2;
+SELECT tenant FROM customers EXCEPT SELECT tenant FROM lines ORDER BY 1;
+SELECT tenant FROM customers INTERSECT SELECT tenant FROM lines ORDER BY 1;
+SELECT * FROM (SELECT tenant, count(*) AS n FROM orders GROUP BY tenant) s WHERE n > 1 ORDER BY tenant;
+SELECT max(n) FROM (SELECT tenant, count(*) AS n FROM orders GROUP BY tenant) s;
+SELECT count(*) FROM (SELECT * FROM orders LIMIT 5) s;
+SELECT avg(n) FROM (SELECT count(*) AS n FROM orders GROUP BY state) s;
+WITH t AS (SELECT tenant, sum(amount) AS s FROM orders GROUP BY tenant) SELECT tenant FROM t WHERE s > 100 ORDER BY tenant;
+WITH t AS (SELECT max(amount) AS m FROM orders) SELECT tenant, id FROM orders, t WHERE amount = m;
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r ORDER BY n;
+WITH RECURSIVE r(n) AS (SELECT min(tenant) FROM orders UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r ORDER BY n;
+SELECT tenant, id FROM orders WHERE amount > (SELECT avg(amount) FROM orders) ORDER BY 1, 2;
+SELECT tenant, id FROM orders WHERE amount = (SELECT max(amount) FROM orders);
+SELECT tenant, id FROM orders o WHERE amount > (SELECT avg(amount) FROM orders i WHERE i.tenant = o.tenant) ORDER BY 1, 2;
+SELECT tenant, id FROM orders WHERE customer IN (SELECT id FROM customers WHERE country = 'fr') ORDER BY 1, 2;
+SELECT tenant, id FROM orders WHERE tenant IN (SELECT tenant FROM customers WHERE country = 'fr') ORDER BY 1, 2;
+SELECT tenant, id FROM orders WHERE tenant NOT IN (SELECT tenant FROM lines) ORDER BY 1, 2;
+SELECT o.tenant, c.tenant FROM orders o JOIN customers c ON c.id = o.customer ORDER BY 1, 2;
+SELECT count(*) FROM orders o JOIN customers c ON c.id = o.customer;
+SELECT count(*) FROM orders o CROSS JOIN customers c;
+SELECT count(*) FROM orders a JOIN orders b ON a.amount = b.amount;
+SELECT l.tenant, s.held FROM lines l JOIN stock s ON s.item = l.item ORDER BY 1, 2 NULLS FIRST;
+SELECT s.item, sum(l.quantity) FROM stock s LEFT JOIN lines l ON l.item = s.item GROUP BY s.item ORDER BY 1;
+SELECT o.id, s.value FROM orders o JOIN settings s ON s.name = 'limit' WHERE o.tenant = 3 ORDER BY 1;
+SELECT count(*) FROM orders, settings;
+SELECT k.name, count(c.id) FROM countries k LEFT JOIN customers c ON c.country = k.code GROUP BY k.name ORDER BY 1;
+SELECT k.name FROM countries k WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.country = k.code) ORDER BY 1;
+SELECT k.code, c.name FROM countries k FULL JOIN customers c ON c.country = k.code ORDER BY 1, 2;
+SELECT item, held FROM stock ORDER BY held NULLS FIRST, item, place;
+SELECT item, count(*) FROM stock GROUP BY item ORDER BY item;
+SELECT item, tags, doc FROM stock WHERE item IN ('nut', 'cog') ORDER BY item, place;
+SELECT item, doc->>'kg' FROM stock ORDER BY item, place;
+SELECT item FROM stock WHERE 'steel' = ANY (tags) ORDER BY item, place;
+SELECT x.item, x.tag FROM stock, LATERAL unnest(tags) AS x(tag) WHERE false;
+SELECT s.item, t.tag FROM stock s, LATERAL unnest(s.tags) AS t(tag) ORDER BY 1, 2;
+SELECT c.tenant, o.id FROM customers c, LATERAL (SELECT id FROM orders WHERE orders.tenant = c.tenant ORDER BY id LIMIT 1) o ORDER BY 1, 2;
+SELECT tenant, CASE WHEN amount > 100 THEN 'big' WHEN amount IS NULL THEN 'none' ELSE 'small' END FROM orders ORDER BY tenant, id;
+SELECT placed::date, count(*) FROM orders GROUP BY 1 ORDER BY 1;
+SELECT date_trunc('month', placed) AS m, sum(amount) FROM orders GROUP BY m ORDER BY m;
+SELECT extract(month FROM placed), count(*) FROM orders GROUP BY 1 ORDER BY 1;
+SELECT weight FROM lines ORDER BY weight NULLS FIRST, tenant, order_id, line;
+SELECT sum(quantity), sum(price), avg(price) FROM lines;
+SELECT max(name), min(name) FROM customers;
+SELECT max(since), min(since) FROM customers;
+SELECT every(eu) FROM countries;
+SELECT count(*) FROM orders WHERE note LIKE '%n%';
+SELECT tenant, id FROM orders WHERE note IS NULL ORDER BY 1, 2;
+SELECT tenant, id, note FROM orders ORDER BY 1, 2;
+SELECT coalesce(sum(amount), 0) FROM orders WHERE state = 'never';
+SELECT count(*) = 15 FROM orders;
+SELECT count(*) + 1 FROM orders;
+SELECT sum(id) * 2, count(*)::text FROM orders;
+SELECT sum(id)::float / count(*) FROM orders;
+SELECT tenant % 3 AS m, count(*) FROM orders GROUP BY m ORDER BY m;
+SELECT exists (SELECT 1 FROM orders WHERE amount > 900);
+SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM customers);
+SELECT ARRAY(SELECT id FROM orders ORDER BY tenant, id);
+SELECT tenant, id FROM orders FOR UPDATE;
+SELECT tenant, id FROM orders WHERE tenant = 3 ORDER BY id FOR UPDATE;
+SELECT tableoid::regclass, tenant FROM orders WHERE tenant = 3 ORDER BY id;
+SELECT o FROM orders o WHERE tenant = 3 ORDER BY id;
+SELECT row_to_json(c) FROM customers c WHERE tenant = 3 ORDER BY id;
+SELECT json_agg(name ORDER BY tenant, id) FROM customers;
+TABLE countries;
+TABLE settings;
+TABLE orders;
+
+-- Writes.
+-- must
+INSERT INTO orders VALUES (3, 10, 1, '2024-06-01', 1.25, 'open', 'new');
+-- must
+INSERT INTO orders (id, tenant, customer, placed) VALUES (11, 4, 1, '2024-06-02') RETURNING *;
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (0, 20, 1, '2024-06-03'), (9, 20, 1, '2024-06-04'), (5, 20, 1, '2024-06-05');
+-- must
+-- ordered
+INSERT INTO orders (tenant, id, customer, placed) VALUES (8, 21, 1, '2024-06-03'), (1, 21, 1, '2024-06-04'), (8, 22, 1, '2024-06-05') RETURNING tenant, id;
+-- must
+SELECT tenant, id FROM orders ORDER BY tenant, id;
+INSERT INTO orders VALUES (3, 10, 1, '2024-06-01', 1.25, 'open', 'again');
+INSERT INTO orders VALUES (0, 30, 1, '2024-06-01'), (9, 1, 1, '2024-06-01');
+-- must
+SELECT count(*) FROM orders WHERE id = 30;
+-- must
+INSERT INTO orders VALUES (3, 10, 1, '2024-06-01', 2.5, 'open', 'again') ON CONFLICT (tenant, id) DO UPDATE SET amount = excluded.amount, note = excluded.note;
+-- must
+INSERT INTO orders VALUES (3, 10, 1, '2024-06-01') ON CONFLICT DO NOTHING;
+-- must
+SELECT amount, note FROM orders WHERE tenant = 3 AND id = 10;
+-- must
+UPDATE orders SET amount = amount + 1 WHERE tenant = 3 AND id = 10;
+-- must
+UPDATE orders SET amount = 1 WHERE tenant = 3 AND id = 10 RETURNING tenant, id, amount;
+-- must
+UPDATE orders SET state = 'late' WHERE state = 'open';
+-- must
+UPDATE orders SET note = 'multi' WHERE tenant IN (0, 9) AND id = 20 RETURNING tenant;
+-- must
+DELETE FROM orders WHERE tenant = 4 AND id = 11;
+-- must
+DELETE FROM orders WHERE id = 20;
+-- must
+DELETE FROM lines WHERE quantity IS NULL RETURNING tenant, item;
+-- must
+UPDATE orders SET amount = l.price FROM lines l WHERE l.tenant = orders.tenant AND l.order_id = orders.id AND l.line = 1 AND orders.tenant = 9;
+UPDATE orders SET amount = l.price FROM lines l WHERE l.tenant = orders.tenant AND l.order_id = orders.id AND l.line = 1;
+DELETE FROM lines USING orders o WHERE o.tenant = lines.tenant AND o.id = lines.order_id AND o.state = 'gone';
+-- must
+SELECT tenant, id, amount FROM orders ORDER BY 1, 2;
+-- must
+SELECT tenant, order_id, line FROM lines ORDER BY 1, 2, 3;
+-- must
+INSERT INTO countries VALUES ('it', 'Italy', true);
+-- must
+UPDATE countries SET name = 'Italia' WHERE code = 'it' RETURNING code, name;
+-- must
+SELECT name FROM countries WHERE code = 'it';
+-- must
+DELETE FROM countries WHERE code = 'it';
+INSERT INTO countries VALUES ('de', 'again', true);
+-- must
+INSERT INTO settings VALUES ('new', 1);
+-- must
+UPDATE settings SET value = value * 10 WHERE name = 'new';
+-- must
+DELETE FROM settings WHERE name = 'new' RETURNING value;
+-- must
+INSERT INTO stock VALUES ('washer', 1, 5, NULL, NULL, NULL), ('pin', 1, 6, NULL, NULL, NULL);
+-- must
+UPDATE stock SET held = held + 1 WHERE item = 'pin';
+-- must
+SELECT item, held FROM stock WHERE item IN ('washer', 'pin') ORDER BY held;
+-- must
+DELETE FROM stock WHERE item = 'washer' OR item = 'pin';
+UPDATE orders SET id = 'x' WHERE tenant = 3;
+INSERT INTO orders VALUES (3, 99, 1, 'no date');
+INSERT INTO orders (tenant, id) VALUES (3, 99);
+INSERT INTO orders (tenant, id, nope) VALUES (3, 99, 1);
+UPDATE orders SET amount = 1e20 WHERE tenant = 3;
+DELETE FROM nowhere;
+INSERT INTO orders SELECT tenant, id + 100, customer, placed, amount, state, note FROM orders WHERE tenant = 3;
+INSERT INTO orders SELECT tenant, id + 200, customer, placed, amount, state, note FROM orders;
+SELECT tenant, id FROM orders WHERE id > 100 ORDER BY 1, 2;
+DELETE FROM orders WHERE id > 100;
+WITH gone AS (DELETE FROM lines WHERE tenant = 0 RETURNING *) SELECT count(*) FROM gone;
+WITH d AS (DELETE FROM lines WHERE tenant = 7 RETURNING tenant, item) INSERT INTO customers SELECT tenant, 77, item, NULL, NULL FROM d;
+
+-- Transactions.
+-- must
+BEGIN;
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (0, 50, 1, '2024-07-01');
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (9, 50, 1, '2024-07-01');
+-- must
+SELECT tenant FROM orders WHERE id = 50 ORDER BY 1;
+-- must
+ROLLBACK;
+-- must
+SELECT count(*) FROM orders WHERE id = 50;
+-- must
+BEGIN;
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (0, 51, 1, '2024-07-01'), (9, 51, 1, '2024-07-01');
+-- must
+SAVEPOINT one;
+-- must
+UPDATE orders SET note = 'in savepoint' WHERE id = 51;
+INSERT INTO orders (tenant, id, customer, placed) VALUES (5, 51, 1, '2024-07-01'), (9, 51, 1, '2024-07-01');
+SELECT 1;
+-- must
+ROLLBACK TO one;
+-- must
+SELECT tenant, note FROM orders WHERE id = 51 ORDER BY 1;
+-- must
+COMMIT;
+-- must
+SELECT tenant, note FROM orders WHERE id = 51 ORDER BY 1;
+BEGIN;
+SELECT 1 / 0;
+SELECT count(*) FROM orders;
+COMMIT;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SHOW transaction_isolation;
+SELECT count(*) FROM orders;
+COMMIT;
+BEGIN READ ONLY;
+SELECT count(*) FROM orders;
+DELETE FROM orders;
+ROLLBACK;
+COMMIT;
+ROLLBACK;
+SAVEPOINT outside;
+START TRANSACTION;
+DECLARE c CURSOR FOR SELECT id FROM orders WHERE tenant = 9 ORDER BY id;
+FETCH 2 FROM c;
+FETCH ALL FROM c;
+CLOSE c;
+DECLARE d CURSOR FOR SELECT tenant, id FROM orders ORDER BY 1, 2;
+FETCH 3 FROM d;
+COMMIT;
+SET work_mem = '5MB';
+SHOW work_mem;
+RESET work_mem;
+SHOW search_path;
+BEGIN;
+SET LOCAL timezone = 'Asia/Tokyo';
+SELECT item, seen FROM stock ORDER BY item, place;
+COMMIT;
+SELECT item, seen FROM stock WHERE item = 'gear';
+DELETE FROM orders WHERE id IN (50, 51);
+TRUNCATE lines;
+SELECT count(*) FROM lines;

@@ -1,0 +1,12 @@
+DELETE FROM lines;
+DELETE FROM orders;
+DELETE FROM customers;
+DELETE FROM stock;
+DELETE FROM countries;
+DELETE FROM settings;
+INSERT INTO countries VALUES ('de', 'Germany', true), ('fr', 'France', true), ('jp', 'Japan', false), ('us', 'United States', false);
+INSERT INTO settings VALUES ('limit', 3), ('factor', 2), ('zero', 0);
+INSERT INTO customers VALUES (0, 1, 'Ada', 'de', '2020-01-01'), (0, 2, 'bob', 'fr', '2021-05-05'), (1, 1, 'Cleo', 'jp', NULL), (2, 1, 'Dan', NULL, '2019-03-03'), (3, 1, 'eve', 'us', '2022-02-02'), (3, 2, 'Émile', 'fr', '2022-02-03'), (4, 1, 'Finn', 'de', '2018-08-08'), (5, 1, 'gus', 'jp', '2023-01-01'), (6, 1, 'Hana', 'jp', '2023-01-02'), (7, 1, 'ivo', 'us', NULL), (8, 1, 'Jo', 'fr', '2017-07-07'), (9, 1, 'Kim', 'de', '2016-06-06'), (9, 2, 'lia', 'de', '2016-06-06');
+INSERT INTO orders VALUES (0, 1, 1, '2024-01-01 10:00', 10.50, 'open', 'first'), (0, 2, 2, '2024-01-02 11:00', 20, 'paid', NULL), (0, 3, 1, '2024-01-03 12:00', NULL, 'open', 'x'), (1, 1, 1, '2024-02-01 08:30', 99.99, 'paid', 'y'), (2, 1, 1, '2024-02-02', 5, 'gone', ''), (3, 1, 1, '2024-02-03', 7.25, 'open', 'z'), (3, 2, 2, '2024-03-01', 7.25, 'paid', 'Z'), (4, 1, 1, '2024-03-02', 1000, 'paid', 'big'), (5, 1, 1, '2024-03-03', 0, 'open', NULL), (6, 1, 1, '2024-04-01', 12.34, 'gone', 'ü'), (7, 1, 1, '2024-04-02', 56.78, 'open', 'tab	in'), (8, 1, 1, '2024-04-03', 0.01, 'paid', 'back\slash'), (9, 1, 1, '2024-05-01', 333, 'paid', 'n1'), (9, 2, 2, '2024-05-02', 444, 'open', 'n2'), (9, 3, 2, '2024-05-03', 555, 'gone', 'n3');
+INSERT INTO lines VALUES (0, 1, 1, 'nut', 2, 1.5, true, 0.1), (0, 1, 2, 'bolt', 3, 2.5, false, 0.2), (0, 2, 1, 'nut', 10, 2, true, NULL), (1, 1, 1, 'gear', 1, 99.99, NULL, 12.5), (2, 1, 1, 'bolt', 2, 2.5, true, 0.25), (3, 1, 1, 'nut', 1, 7.25, false, 0.05), (3, 2, 1, 'cog', 1, 7.25, true, 1e10), (4, 1, 1, 'gear', 10, 100, true, 125), (6, 1, 1, 'cog', NULL, 12.34, true, 3), (7, 1, 1, 'bolt', 4, 14.195, false, 0.4), (9, 1, 1, 'gear', 3, 111, true, 37.5), (9, 1, 2, 'nut', 100, 0.01, true, 5), (9, 2, 1, 'cog', 4, 111, NULL, 12);
+INSERT INTO stock VALUES ('nut', 1, 1000, '2024-01-01 00:00+00', '{small,steel}', '{"kg": 0.05}'), ('nut', 2, 50, NULL, '{}', NULL), ('bolt', 1, 500, '2024-01-02 00:00+00', '{steel}', '{"kg": 0.1, "m": [4, 5]}'), ('gear', 1, 7, '2024-01-03 12:00+02', NULL, '{"kg": 12.5}'), ('cog', 1, NULL, NULL, '{brass}', '[]'), ('cog', 2, 12, '2024-02-01 00:00+00', '{brass,small}', 'null');

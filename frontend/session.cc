@@ -261,6 +261,7 @@ void Session::end_with(std::string_view state, std::string message, std::string 
 }
 
 io::Task<> Session::leave() {
+  plan_ends();
   for (Place& place : away_) {
     place.lease->stream.set_target(nullptr);
     worker_.clean_up(std::move(place.lease), true);
@@ -371,6 +372,7 @@ std::size_t Session::feed(std::string_view bytes) {
     if (rest.size() < size) break;
     behind_ = rest.substr(size);
     if (!on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)})) break;
+    refreshed_ = false;
     at += size;
   }
   return at;
@@ -462,6 +464,7 @@ bool Session::serve_backend() {
 }
 
 void Session::backend_lost(const std::string& how) {
+  plan_ends();
   lease_->broken = true;
   const bool held_something = lease_->status != wire::TransactionStatus::kIdle || pins_ != 0;
   Error error;

@@ -44,6 +44,8 @@ class Session {
   void cut();  // ends the connection of a client that is still logging in
   void wake() { waiter_.notify(); }
   void routing_changed();  // the worker has another map or catalogue
+  // The epoch of the map that its running statement was planned on; 0: none runs.
+  [[nodiscard]] std::uint64_t planned_epoch() const { return planned_epoch_; }
   [[nodiscard]] const wire::BackendKey& key() const { return key_; }
 
  private:
@@ -83,6 +85,8 @@ class Session {
   [[nodiscard]] ShardId home() const;
   [[nodiscard]] bool routes() const { return worker_.routes(); }
   [[nodiscard]] bool in_transaction() const;
+  void plan_begins();
+  void plan_ends();
   [[nodiscard]] wire::TransactionStatus status() const;
   io::Task<Result<executor::BackendLease>> acquire(executor::BackendPool* pool, executor::BackendLease first);
 
@@ -307,7 +311,8 @@ class Session {
   bool names_known_ = false;
   NamesRef names_;
   const executor::Settings* names_settings_ = nullptr;
-  std::uint64_t refreshed_version_ = 0;
+  std::uint64_t planned_epoch_ = 0;  // of the map that what runs was planned on; 0: nothing runs
+  bool refreshed_ = false;           // the catalogue has been read again for the message that comes again
   struct MapChange {
     shardmap::Table table;
     bool forget = false;

@@ -96,6 +96,8 @@ void Session::note_events() {
     deallocating_.pop_front();
   }
   if (events.preparation_failed) preparation_failed_ = true;
+  if (events.ddl && worker_.services().catalogs != nullptr)
+    worker_.services().catalogs->refresh("a definition", [] {});
   if (events.barrier_failed) {
     local_skip_ = true;
     if (txn_.implicit) {  // its BEGIN was skipped with the rest
@@ -154,6 +156,7 @@ io::Task<> Session::look_at_session_state() {
 // Nothing is outstanding. True when that lets something go on.
 bool Session::settle() {
   bool moved = false;
+  plan_ends();
   if (blocked_ == Blocked::kOnAnswers && (!lease_ || lease_->cancels->under_way == 0)) {
     blocked_ = Blocked::kNo;
     unfed_ = !in_.empty();
@@ -175,6 +178,7 @@ bool Session::settle() {
 }
 
 void Session::release_backend() {
+  plan_ends();
   reported_ = lease_->reported;
   if (!user_.application_name.empty()) {
     const std::string* name = reported_->find("application_name");

@@ -68,7 +68,7 @@ io::Task<> Session::refresh_catalog() {
     while (!refreshing->done && !deadline.passed() && !worker_.ending()) (void)co_await waiter_.wait(deadline);
     refreshing->waiter = nullptr;
   }
-  refreshed_version_ = worker_.routing().version;
+  refreshed_ = true;
 }
 
 }  // namespace kintsugi::frontend

@@ -181,6 +181,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
   }
   parser::Normaliser normal;
   bool unknown_names = false;
+  refreshed_ = false;
   KnownRef known = look_up(*text, statement, normal, &unknown_names);
   if (unknown_names && want_fresh_catalog()) {
     auto refreshing = refresh_catalog();

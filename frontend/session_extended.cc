@@ -268,6 +268,7 @@ bool Session::on_bind(const wire::Frame& frame) {
   note_execution(effects);
   if (text != nullptr && text->known->kind == StatementKind::kSession) note_prelude(*text->known, text->text);
   wrote_ |= writes;
+  plan_begins();
   ++unsynced_;
   expect({.kind = Expected::kBind});
   return true;

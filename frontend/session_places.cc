@@ -17,6 +17,15 @@ bool Session::in_transaction() const {
   return txn_.open || (lease_ && lease_->status != wire::TransactionStatus::kIdle);
 }
 
+// Between these two an answer may still come that an older map has led to.
+void Session::plan_begins() {
+  if (planned_epoch_ == 0) planned_epoch_ = worker_.map()->epoch();
+}
+
+void Session::plan_ends() {
+  if (std::exchange(planned_epoch_, 0) != 0) worker_.statement_ended();
+}
+
 // What the client is told at the end of a statement that no shard has answered.
 wire::TransactionStatus Session::status() const {
   if (!txn_.open || txn_.implicit) return wire::TransactionStatus::kIdle;

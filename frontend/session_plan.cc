@@ -8,6 +8,7 @@ namespace kintsugi::frontend {
 // Several shards that may write, outside a transaction, are one of the router's own: all or nothing.
 io::Task<StatementEnd> Session::run_plan(Run run) {
   StatementEnd end;
+  plan_begins();
   const bool spans =
       std::holds_alternative<planner::Ddl>(run.plan) || (std::holds_alternative<planner::FanOut>(run.plan) &&
                                                          std::get<planner::FanOut>(run.plan).tasks.size() > 1);
@@ -32,6 +33,7 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
     auto running = run_copy_out(*copy_out, &run);
     end = co_await std::move(running);
   }
+  plan_ends();
   if (!own_transaction) co_return end;
   if (end.failed) txn_.failed = true;
   auto ending = end_implicit();

@@ -58,7 +58,7 @@ void Session::note_cursor(const parser::Statement& statement, ShardId shard) {
 }
 
 bool Session::want_fresh_catalog() const {
-  return refreshed_version_ != worker_.routing().version && worker_.services().catalogs != nullptr;
+  return !refreshed_ && worker_.services().catalogs != nullptr;
 }
 
 // ---- EXPLAIN (ROUTE) ----

@@ -148,6 +148,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
   }
   note_custom_settings(effects);
   note_execution(effects.flags);
+  plan_begins();
   unnamed_.valid = false;
   lease_->unnamed_owner = 0;
   unsynced_ = 0;  // its end is the end of what the extended protocol has begun as well

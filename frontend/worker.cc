@@ -159,7 +159,20 @@ void Worker::deliver(shardmap::MapPtr map, std::function<void()> taken) {
   loop_.post([this, map = std::move(map), taken = std::move(taken)]() mutable {
     routing_.map = std::move(map);
     routing_changed();
-    taken();
+    taking_.emplace_back(routing_.map->epoch(), std::move(taken));
+    tell_taken();
+  });
+}
+
+void Worker::tell_taken() {
+  std::uint64_t oldest = UINT64_MAX;
+  for (const auto& [pid, session] : sessions_) {
+    if (session->planned_epoch() != 0) oldest = std::min(oldest, session->planned_epoch());
+  }
+  std::erase_if(taking_, [oldest](auto& waiting) {
+    if (oldest < waiting.first) return false;
+    waiting.second();
+    return true;
   });
 }
 

@@ -121,6 +121,10 @@ class Worker final : public io::EventTarget {
   // Makes a connection that a session left behind like new, or closes it.
   void clean_up(executor::BackendLease lease, bool discard);
   void wake(wire::BackendKey session);
+  // A session's statement has ended: it may have been the last one of an older map.
+  void statement_ended() {
+    if (!taking_.empty()) tell_taken();
+  }
 
   std::vector<planner::Parameter> parameters_scratch;
   std::uint64_t last_unnamed_version = 0;  // told apart between threads by its high bits
@@ -132,12 +136,15 @@ class Worker final : public io::EventTarget {
  private:
   void run();
   void routing_changed();
+  void tell_taken();
   void accept_all();
   io::Task<> drain_and_stop();
 
   Shared& shared_;
   int index_;
   Routing routing_;
+  // Who waits until no statement runs that was planned on an older map than that.
+  std::vector<std::pair<std::uint64_t, std::function<void()>>> taking_;
   std::shared_ptr<const Services> services_ = std::make_shared<const Services>();
   StatementBook book_;
   io::Loop loop_;

@@ -220,7 +220,6 @@ SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM customers);
 SELECT ARRAY(SELECT id FROM orders ORDER BY tenant, id);
 SELECT tenant, id FROM orders FOR UPDATE;
 SELECT tenant, id FROM orders WHERE tenant = 3 ORDER BY id FOR UPDATE;
-SELECT tableoid::regclass, tenant FROM orders WHERE tenant = 3 ORDER BY id;
 SELECT o FROM orders o WHERE tenant = 3 ORDER BY id;
 SELECT row_to_json(c) FROM customers c WHERE tenant = 3 ORDER BY id;
 SELECT json_agg(name ORDER BY tenant, id) FROM customers;

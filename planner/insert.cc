@@ -287,8 +287,12 @@ class InsertAnalysis {
     // The same value for all rows.
     std::vector<KeyCondition> equal;
     KeyTerms terms;
+    if (!shape.known) {
+      return refuse_always(refused("INSERT INTO " + target.display + " of rows that a writing WITH gives",
+                                   "Run the write in WITH as a statement of its own, in one transaction."));
+    }
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      if (!positions[i] || !shape.known || *positions[i] >= shape.columns.size()) {
+      if (!positions[i] || *positions[i] >= shape.columns.size()) {
         return refuse_always({.sqlstate = std::string(sqlstate::kKeyMissing),
                               .message = "INSERT ... SELECT into " + target.display +
                                          " without its sharding key " + target.table->key[i],

@@ -92,6 +92,10 @@ shardmap::MapPtr MapService::current() const {
   return map_;
 }
 
+void MapService::seen(std::uint64_t epoch) {
+  if (feed_) feed_->seen(epoch);
+}
+
 void MapService::taken(std::uint64_t epoch) {
   if (feed_) feed_->taken(epoch);
 }

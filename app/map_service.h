@@ -40,6 +40,7 @@ class MapService final : public frontend::MapSource {
   void stop();
 
   [[nodiscard]] shardmap::MapPtr current() const override;
+  void seen(std::uint64_t epoch) override;
   void taken(std::uint64_t epoch) override;
   [[nodiscard]] bool lease_valid() const override;
   [[nodiscard]] bool store_reachable() const override;

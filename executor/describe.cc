@@ -64,7 +64,7 @@ io::Task<Result<StatementDescription>> describe_on(Backend* backend, std::string
         case wire::server::kReadyForQuery: {
           auto status = wire::read_ready_for_query(frame.body);
           if (!status) co_return lost(status.error().message);
-          backend->status = *status;
+          backend->note_status(*status);
           backend->carry.erase(0, used);
           if (error) co_return fail(std::move(*error));
           co_return description;

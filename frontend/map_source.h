@@ -18,7 +18,9 @@ class MapSource {
   // The map to start with. Never null, but there may be no shard in it yet.
   [[nodiscard]] virtual shardmap::MapPtr current() const = 0;
 
-  // Every thread runs on `epoch` or a later one.
+  // Every thread plans on `epoch` or a later one.
+  virtual void seen(std::uint64_t) {}
+  // And no statement that was planned on an earlier one runs any more.
   virtual void taken(std::uint64_t epoch) = 0;
 
   // False: others no longer count on this router having taken each epoch (MapFeed says more).

@@ -80,12 +80,16 @@ void Server::deliver(const shardmap::MapPtr& map) {
   const std::lock_guard lock(delivering_);
   if (shared_->workers.empty()) return;
   const std::uint64_t epoch = map->epoch();
-  // The last of the threads that take it tells the source.
+  // The last of the threads tells the source: that it has the map, and that nothing of an older one runs there.
   auto missing = std::make_shared<std::atomic<std::size_t>>(shared_->workers.size());
   const std::function<void()> taken = [missing, epoch, maps = shared_->maps] {
     if (missing->fetch_sub(1) == 1) maps->taken(epoch);
   };
-  for (auto& worker : shared_->workers) worker->deliver(map, taken);
+  auto blind = std::make_shared<std::atomic<std::size_t>>(shared_->workers.size());
+  const std::function<void()> seen = [blind, epoch, maps = shared_->maps] {
+    if (blind->fetch_sub(1) == 1) maps->seen(epoch);
+  };
+  for (auto& worker : shared_->workers) worker->deliver(map, seen, taken);
 }
 
 void Server::deliver(const planner::CatalogPtr& catalog) {

@@ -216,6 +216,8 @@ class Session {
                    bool* unknown_names);
   Result<planner::Plan> plan_of(const KnownStatement& known, const parser::Normaliser& normal,
                                 std::uint32_t begin, std::span<const planner::Parameter> parameters);
+  [[nodiscard]] std::optional<Error> concerns_new_table(std::string_view text) const;
+  [[nodiscard]] bool has_written(ShardId shard) const;
   [[nodiscard]] ShardId place_of(const planner::Route& route, std::uint32_t effects) const;
   [[nodiscard]] ShardId cursor_place(const parser::Statement& statement) const;
   void note_cursor(const parser::Statement& statement, ShardId shard);

@@ -1,4 +1,6 @@
 // What a statement is, and where it goes.
+#include <algorithm>
+
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 
@@ -31,7 +33,35 @@ KnownRef Session::look_up(std::string_view text, parser::Range statement, parser
 Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser::Normaliser& normal,
                                        std::uint32_t begin, std::span<const planner::Parameter> parameters) {
   if (known.refusal) return fail(*known.refusal);
-  return planner::make_plan(*known.analysis, {&normal, begin, parameters}, *worker_.map());
+  if (auto error = concerns_new_table(normal.text())) return fail(std::move(*error));
+  const shardmap::ShardMap& map = *worker_.map();
+  auto plan = planner::make_plan(*known.analysis, {&normal, begin, parameters}, map);
+  if (!plan || !std::holds_alternative<planner::Hold>(*plan) || !txn_.open) return plan;
+  // Who hands the shardlet over waits for the transactions that have written to it: they may not wait for him.
+  auto past = planner::make_plan(*known.analysis, {&normal, begin, parameters, true}, map);
+  const auto* route = past ? std::get_if<planner::Route>(&*past) : nullptr;
+  return route != nullptr && has_written(route->shard) ? past : plan;
+}
+
+// The map learns of a table when the transaction that makes it commits. Until then its rows have no place.
+std::optional<Error> Session::concerns_new_table(std::string_view text) const {
+  for (const MapChange& change : map_changes_) {
+    const std::string& name = change.table.name;
+    const auto same = [](char a, char b) {
+      return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+    };
+    if (std::search(text.begin(), text.end(), name.begin(), name.end(), same) == text.end()) continue;
+    return Error{.sqlstate = std::string(sqlstate::kNotSupported),
+                 .message = "table " + change.table.display() + " was placed or dropped in this transaction",
+                 .hint = "Commit first; then use it."};
+  }
+  return std::nullopt;
+}
+
+bool Session::has_written(ShardId shard) const {
+  if (lease_ && here_ == shard && begun_) return wrote_;
+  return std::ranges::any_of(
+      away_, [shard](const Place& place) { return place.shard == shard && place.begun && place.wrote; });
 }
 
 // A statement that any shard can answer stays where the transaction is; one about the session's own sequences

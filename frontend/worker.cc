@@ -155,10 +155,11 @@ void Worker::wake(wire::BackendKey session) {
   if (at != sessions_.end()) at->second->wake();
 }
 
-void Worker::deliver(shardmap::MapPtr map, std::function<void()> taken) {
-  loop_.post([this, map = std::move(map), taken = std::move(taken)]() mutable {
+void Worker::deliver(shardmap::MapPtr map, std::function<void()> seen, std::function<void()> taken) {
+  loop_.post([this, map = std::move(map), seen = std::move(seen), taken = std::move(taken)]() mutable {
     routing_.map = std::move(map);
     routing_changed();
+    seen();
     taking_.emplace_back(routing_.map->epoch(), std::move(taken));
     tell_taken();
   });

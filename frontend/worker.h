@@ -86,8 +86,9 @@ class Worker final : public io::EventTarget {
   // From any thread. Phase one: no new clients, idle sessions end. Phase two: all sessions end now.
   void begin_shutdown();
   void end_sessions();
-  // A newer map; `taken` is called on this thread once it runs on it.
-  void deliver(shardmap::MapPtr map, std::function<void()> taken);
+  // A newer map. On this thread: `seen` once statements are planned on it, `taken` once none runs that was
+  // planned on an older one.
+  void deliver(shardmap::MapPtr map, std::function<void()> seen, std::function<void()> taken);
   void deliver(planner::CatalogPtr catalog);
   void deliver(std::shared_ptr<const Services> services);
   [[nodiscard]] const Services& services() const { return *services_; }

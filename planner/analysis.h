@@ -47,6 +47,8 @@ struct Values {
   const parser::Normaliser* normal = nullptr;
   std::uint32_t begin = 0;  // where the statement begins in normal's text
   std::span<const Parameter> parameters;
+  // A write goes on although its shardlet is held: its transaction has written there before.
+  bool past_holds = false;
 };
 
 class Analysis;

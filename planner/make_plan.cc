@@ -13,8 +13,9 @@ using shardmap::ShardletState;
 using shardmap::ShardletView;
 using shardmap::ShardMap;
 
-// What stands in the way of a statement at this shardlet; none: nothing.
-std::optional<Result<Plan>> obstacle(ShardletState state, std::string_view shardlet, bool writes) {
+// What stands in the way of a statement at this shardlet; none: nothing. Reads go on while it is handed over.
+std::optional<Result<Plan>> obstacle(ShardletState state, std::string_view shardlet, bool writes,
+                                     bool past_holds) {
   switch (state) {
     case ShardletState::kOnline: return std::nullopt;
     case ShardletState::kReadOnly:
@@ -24,7 +25,9 @@ std::optional<Result<Plan>> obstacle(ShardletState state, std::string_view shard
     case ShardletState::kOffline:
       return fail(sqlstate::kShardletClosed, "shardlet " + std::string(shardlet) + " is offline",
                   "ALTER SHARDLET " + std::string(shardlet) + " SET ONLINE opens it again.");
-    case ShardletState::kHeld: return Plan(Hold{std::string(shardlet)});
+    case ShardletState::kHeld:
+      if (!writes || past_holds) return std::nullopt;
+      return Plan(Hold{std::string(shardlet)});
   }
   return std::nullopt;
 }
@@ -81,7 +84,9 @@ class Planner {
     const auto entry = mapping->find(key);
     if (!entry) return fail(no_shardlet(*mapping, key));
     if (entry->state() != ShardletState::kOnline)
-      if (auto stop = obstacle(entry->state(), entry->name(), analysis_.read_write_shardlets)) return stop;
+      if (auto stop =
+              obstacle(entry->state(), entry->name(), analysis_.read_write_shardlets, values_.past_holds))
+        return stop;
     return Plan(Route{entry->shard(), {}, analysis_.writes, entry->name()});
   }
 
@@ -136,7 +141,7 @@ class Planner {
          {std::pair(ShardletState::kOffline, all_.offline), std::pair(ShardletState::kHeld, all_.held),
           std::pair(ShardletState::kReadOnly, all_.read_only)})
       if (!name.empty())
-        if (auto stop = obstacle(state, name, analysis_.read_write_shardlets)) return stop;
+        if (auto stop = obstacle(state, name, analysis_.read_write_shardlets, values_.past_holds)) return stop;
     return std::nullopt;
   }
 
@@ -324,7 +329,8 @@ Result<Plan> Planner::insert() {
     const auto entry = mapping->find(key);
     if (!entry) return fail(no_shardlet(*mapping, key));
     if (entry->state() != ShardletState::kOnline)
-      if (auto stop = obstacle(entry->state(), entry->name(), true)) return std::move(*stop);
+      if (auto stop = obstacle(entry->state(), entry->name(), true, values_.past_holds))
+        return std::move(*stop);
     if (row == 0) {
       first = entry->shard();
       shardlet = entry->name();

@@ -83,6 +83,9 @@ SELECT * FROM states WHERE id = 25
 --   hint: ALTER SHARDLET closed SET ONLINE opens it again.
 
 SELECT * FROM states WHERE id = 35
+-- tier 1: route to s3, shardlet held
+
+SELECT * FROM states WHERE id = 35 FOR UPDATE
 -- hold: shardlet held is being handed over
 
 SELECT * FROM states WHERE id = 15

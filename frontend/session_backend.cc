@@ -115,13 +115,14 @@ void Session::note_events() {
 
 bool Session::must_look() const {
   if (effects_ == 0 || lease_->status != wire::TransactionStatus::kIdle || unsynced_ > 0) return false;
-  if ((pins_ & executor::kPinMode) != 0) return false;
+  // With a connection of its own there is nothing to find out, but that a RESET may have taken its name.
+  if ((pins_ & executor::kPinMode) != 0) return user_.has_application_name && (effects_ & kMaySet) != 0;
   return (effects_ & (kMaySet | kMayPin)) != 0 || (pins_ != 0 && (effects_ & kMayUnpin) != 0);
 }
 
 // Outside a transaction, after a statement that may have left something in the session: what is really there?
 io::Task<> Session::look_at_session_state() {
-  const unsigned for_good = pins_ & executor::kPinOther;
+  const unsigned for_good = pins_ & (executor::kPinOther | executor::kPinMode);
   std::string notifications;
   auto asking = executor::run_control_query(
       lease_.get(), executor::session_state_sql(pool_->slots()->login()->role, custom_settings_), &waiter_,
@@ -151,6 +152,11 @@ io::Task<> Session::look_at_session_state() {
   }
   pins_ = state.pins | for_good;
   effects_ = 0;
+  if ((pins_ & executor::kPinMode) != 0 && lease_->applied != settings_) {
+    auto applying = apply_settings(lease_.get());
+    if (Status applied = co_await std::move(applying); !applied && lease_->broken)
+      backend_lost(applied.error().message);
+  }
 }
 
 // Nothing is outstanding. True when that lets something go on.

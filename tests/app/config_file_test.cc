@@ -244,7 +244,7 @@ TEST_F(ConfigFile, RelativePathsAreUnderData) {
   EXPECT_EQ(loaded->config.server.tls_cert, folder_ + "/cert.pem");
   EXPECT_EQ(loaded->config.map.store, "sqlite:" + folder_ + "/map.db");
   EXPECT_EQ(loaded->config.map.replica, "/r.db");
-  EXPECT_EQ(loaded->config.admin.token_file, "");
+  EXPECT_EQ(loaded->config.admin.token_file, folder_ + "/admin.token");
 }
 
 TEST_F(ConfigFile, TlsNeedsBothFilesAndCanReadThem) {

@@ -44,8 +44,11 @@ TEST(Fold, SumsOfNumericsAreExact) {
 }
 
 TEST(Fold, ANumericSumIsTheSameInBinary) {
-  const std::vector<std::vector<std::string>> sums = {
-      {"12345678901234567890", "-0.000123"}, {"-1", "-9999.9999"}, {"0", "0.0"}, {"10000", "10000"}, {"-7", "7"}};
+  const std::vector<std::vector<std::string>> sums = {{"12345678901234567890", "-0.000123"},
+                                                      {"-1", "-9999.9999"},
+                                                      {"0", "0.0"},
+                                                      {"10000", "10000"},
+                                                      {"-7", "7"}};
   for (const auto& values : sums) {
     DecimalSum text, both;
     for (const std::string& value : values) {

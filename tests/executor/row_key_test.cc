@@ -38,8 +38,8 @@ TEST(RowKey, TextFormsInPostgresOrder) {
   expect_ascending({.type = 701},
                    {"-Infinity", "-1e+300", "-1", "-1e-300", "0", "1e-300", "0.5", "2", "Infinity", "NaN"});
   expect_ascending({.type = 700}, {"-Infinity", "-1.5", "0", "3.4028235e+38", "Infinity", "NaN"});
-  expect_ascending({.type = 1700},
-                   {"-Infinity", "-10000", "-9999.5", "-0.001", "0.00", "0.0001", "1.10", "1.2", "99999", "NaN"});
+  expect_ascending({.type = 1700}, {"-Infinity", "-10000", "-9999.5", "-0.001", "0.00", "0.0001", "1.10", "1.2",
+                                    "99999", "NaN"});
   expect_ascending({.type = 1082}, {"-infinity", "0044-03-15 BC", "1999-12-31", "2000-01-01", "infinity"});
   expect_ascending({.type = 1083}, {"00:00:00", "00:00:00.000001", "09:59:59", "10:00:00", "24:00:00"});
   expect_ascending({.type = 1266}, {"10:00:00+02", "10:00:00+01", "09:00:00-01", "10:00:00-05:30"});

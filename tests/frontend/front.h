@@ -97,7 +97,8 @@ class Front {
   int port_ = 0;
 };
 
-// Returns when PostgreSQL runs a statement of the database "app" that contains this text; throws when none comes.
+// Returns when PostgreSQL runs a statement of the database "app" that contains this text; throws when none
+// comes.
 void wait_until_runs(const std::string& text);
 
 // SQL straight at PostgreSQL, through psql.

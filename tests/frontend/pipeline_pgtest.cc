@@ -171,7 +171,8 @@ TEST_F(Pipeline, ACopyThatFailsAtOnceLeavesNothingBehind) {
   EXPECT_EQ(other.query("SELECT 'well'"), "T D(well) C(SELECT 1) Z(I)");
 }
 
-// Such a message has to be seen whole before it can go on. It grows where it is, and is not copied again and again.
+// Such a message has to be seen whole before it can go on. It grows where it is, and is not copied again and
+// again.
 TEST(LongMessages, ANoticeOf100MegabytesPasses) {
   Front front;
   RawClient client(front.port());

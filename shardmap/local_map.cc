@@ -87,13 +87,17 @@ Status LocalMap::claim(const std::string& store_id, const std::string& shard_id,
 }
 
 Status LocalMap::release(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
-  return session_->transaction(
+  Status released = session_->transaction(
       [&]() -> Status {
         KG_TRY(const auto found, identity(deadline));
         if (!found || found->store_id != store_id || found->shard_id != shard_id) return {};
         return session_->run("DROP SCHEMA kintsugi CASCADE", {}, deadline);
       },
       deadline);
+  if (released || !session_->good()) return released;
+  // Another router may have dropped it between our look and our hand on it: then it is done as well.
+  const auto left = identity(deadline);
+  return left && !*left ? Status{} : released;
 }
 
 LocalContents contents_of(const ShardMap& map, const Shard& shard) {

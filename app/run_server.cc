@@ -75,8 +75,11 @@ Result<Ended> run_server(const Config& config,
                           {"pid", getpid()}});
   log::info("listening for REST", {{"address", rest->address()}, {"token_file", token_file(config)}});
   listening(server->address());
-  Ended ended = wait_for_the_end({.reload = [&server] { server->reload_tls(); },
-                                  .shutdown = [&] { server->shutdown(config.server.shutdown_timeout); }});
+  // The shutdown may still be at work when a second signal has ended the wait, and this function with it.
+  Ended ended =
+      wait_for_the_end({.reload = [its = server.get()] { its->reload_tls(); },
+                        .shutdown = [its = server.get(),
+                                     patience = config.server.shutdown_timeout] { its->shutdown(patience); }});
   if (ended == Ended::kAtOnce) {
     static_cast<void>(new std::shared_ptr<MapService>(std::move(maps)));
     static_cast<void>(new std::shared_ptr<CatalogService>(catalogs));

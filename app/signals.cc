@@ -49,8 +49,9 @@ Ended wait_for_the_end(const Running& running) {
   }
   log::info("shutting down", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   pthread_t main_thread = pthread_self();
-  std::thread shutdown([&running, main_thread] {
-    running.shutdown();
+  // Its own copy: after a second signal it goes on when `running` is gone.
+  std::thread shutdown([work = running.shutdown, main_thread] {
+    work();
     pthread_kill(main_thread, kShutdownDone);
   });
   do signal = next_signal();

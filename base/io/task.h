@@ -22,12 +22,14 @@ namespace detail {
 struct PromiseBase {
   std::coroutine_handle<> continuation = std::noop_coroutine();
   std::exception_ptr exception;
+  bool starting = false;  // its awaiter's await_suspend is still on the stack
 
   struct FinalAwaiter {
     bool await_ready() noexcept { return false; }
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
-      return self.promise().continuation;
+      const PromiseBase& promise = self.promise();
+      return promise.starting ? std::noop_coroutine() : promise.continuation;
     }
     void await_resume() noexcept {}
   };
@@ -82,9 +84,16 @@ class [[nodiscard]] Task {
   struct Awaiter {
     Handle handle;
     bool await_ready() noexcept { return false; }
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting) noexcept {
+    // A task that ends without waiting gives its value without the awaiter having slept: a loop over such tasks
+    // stays where it is on the stack. Handing over from coroutine to coroutine would need tail calls, and
+    // compilers leave those out under a sanitizer and without optimisation.
+    bool await_suspend(std::coroutine_handle<> awaiting) noexcept {
       handle.promise().continuation = awaiting;
-      return handle;
+      handle.promise().starting = true;
+      handle.resume();
+      if (handle.done()) return false;
+      handle.promise().starting = false;
+      return true;
     }
     T await_resume() { return handle.promise().take(); }
   };

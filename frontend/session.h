@@ -282,8 +282,8 @@ class Session {
     ShardId shard = 0;
     executor::PoolUse use;
   };
-  std::vector<PoolAt> pools_;  // as of that map
-  const shardmap::ShardMap* pools_map_ = nullptr;
+  std::vector<PoolAt> pools_;  // as of this version of the worker's routing
+  std::uint64_t pools_version_ = 0;
   executor::Relay relay_;
   executor::SettingsRef settings_ = executor::Settings::none();  // what this client has set
   executor::SettingsRef reported_ = executor::Settings::none();  // the parameter values it was told last

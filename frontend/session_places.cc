@@ -36,10 +36,7 @@ wire::TransactionStatus Session::status() const {
 
 Result<executor::BackendPool*> Session::pool_of(ShardId shard) {
   const shardmap::MapPtr& map = worker_.map();
-  if (pools_map_ != map.get()) {
-    pools_.clear();
-    pools_map_ = map.get();
-  }
+  if (std::exchange(pools_version_, worker_.routing().version) != worker_.routing().version) pools_.clear();
   for (const PoolAt& known : pools_) {
     if (known.shard == shard) return known.use.get();
   }

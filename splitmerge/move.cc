@@ -42,7 +42,22 @@ JobLease::Change to(JobState state) {
 
 }  // namespace
 
+// A merge moves one part after the other, and nothing that is known of the first is true of the next.
+void Move::forget() {
+  source_.reset();
+  target_.reset();
+  source_swept_ = target_swept_ = false;
+  tables_.clear();
+  slot_.reset();
+  verify_took_.reset();
+  kept_.reset();
+  kept_snapshot_.clear();
+  fence_mark_.clear();
+  marks_.clear();
+}
+
 Status Move::begin(const std::string& name, const std::string& target) {
+  forget();
   KG_TRY(stored_, map_.newest(soon()));
   const ShardMap& map = *stored_.map;
   const auto shardlet = map.shardlet(name);

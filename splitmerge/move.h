@@ -59,6 +59,7 @@ class Move {
   Status send_away_the_dead(const std::string& since);
 
   // ---- parts of the steps
+  void forget();
   Status check_unchanged(const shardmap::ShardMap& map) const;
   Status hide();
   Status follow_from_here();

@@ -104,6 +104,53 @@ TEST_F(JobsTest, ASplitWithATargetMovesAPartAndAMergeBringsItBack) {
   expect_clean();
 }
 
+// The parts come one after the other, and from different shards.
+TEST_F(JobsTest, AMergeOnAShardWhereNoPartLives) {
+  ranges();
+  shop();
+  const auto orders = all_rows("orders");
+  const auto items = all_rows("items");
+  start_runner();
+  JobRequest request = merge_of({"a", "b", "c"}, "all");
+  request.to = "s2";
+  const JobInfo merged = done(request);
+  ASSERT_EQ(merged.state, JobState::kDone) << story(merged);
+  EXPECT_EQ(bounds("all"), "(MINVALUE)..(MAXVALUE)");
+  EXPECT_EQ(owner_of("all"), "s2");
+  EXPECT_EQ(rows(1, "orders").size(), 0U);
+  EXPECT_EQ(rows(2, "orders"), orders);
+  EXPECT_EQ(rows(2, "items"), items);
+  expect_clean();
+}
+
+// Neighbours that come to one shard side by side: each move hides, checks and cleans its own rows alone.
+TEST_F(JobsTest, NeighboursThatMoveToOneShardAtOnce) {
+  ranges();
+  shop();
+  const auto orders = all_rows("orders");
+  start_runner();
+  std::vector<std::uint64_t> ids;
+  for (const char* name : {"a", "b"}) ids.push_back(must(jobs().submit(move_of(name, "s2"), soon())).id);
+  JobRequest split = split_of("c", "250");
+  split.to = "s2";
+  split.move = "l";
+  ids.push_back(must(jobs().submit(split, soon())).id);
+  for (const std::uint64_t id : ids) {
+    const JobInfo job = must(jobs().wait(id, soon()));
+    EXPECT_EQ(job.state, JobState::kDone) << story(job);
+  }
+  for (const char* name : {"a", "b", "c_l"}) EXPECT_EQ(owner_of(name), "s2");
+  EXPECT_EQ(owner_of("c_r"), "s1");
+  EXPECT_EQ(rows(2, "orders").size(), 2500U);
+  EXPECT_EQ(all_rows("orders"), orders);
+  expect_clean();
+  const JobInfo merged = done(merge_of({"a", "b", "c_l", "c_r"}, "all"));
+  ASSERT_EQ(merged.state, JobState::kDone) << story(merged);
+  EXPECT_EQ(owner_of("all"), "s2");
+  EXPECT_EQ(rows(2, "orders"), orders);
+  expect_clean();
+}
+
 TEST_F(JobsTest, CanceledBeforeTheCommitEverythingIsAsItWas) {
   ranges();
   shop();

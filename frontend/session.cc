@@ -76,6 +76,10 @@ io::Task<bool> Session::enter() {
   key_ = worker_.add(this);
   logged_in_ = true;
 
+  if (Status guarded = begin_guard(); !guarded) {
+    end_with(guarded.error().sqlstate, guarded.error().message, guarded.error().hint);
+    co_return false;
+  }
   std::vector<executor::Settings::Entry> startup = std::move(user_.startup);
   if (const auto limit = shared.config.limits.statement_timeout; limit.count() > 0) {
     startup.insert(startup.begin(), {"statement_timeout", std::to_string(limit.count())});

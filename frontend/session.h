@@ -25,6 +25,7 @@
 #include "frontend/session_state.h"
 #include "frontend/statement_book.h"
 #include "frontend/worker.h"
+#include "planner/tenant_guard.h"
 
 namespace kintsugi::frontend {
 
@@ -61,6 +62,19 @@ class Session {
   void check_shutdown();
   [[nodiscard]] bool client_is_full() const;
   void end_with(std::string_view sqlstate, std::string message, std::string hint = {});
+
+  // ---- the tenant guard (session_guard.cc) ----
+  Status begin_guard();
+  [[nodiscard]] static Error not_routed();
+  const planner::TenantGuard& guard();
+  Status set_tenant(const std::string& value);
+  StatementEnd run_tenant(const KnownStatement& known, bool describe);
+  static void describe_tenant(const KnownStatement& known, std::string& out);
+  std::optional<Error> guard_misreads();
+  std::optional<Error> guard_refuses(const KnownStatement& known);
+  std::optional<Error> guard_refuses_setting(const parser::Statement& statement);
+  void note_guard_reset(const KnownStatement& known);
+  [[nodiscard]] static bool is_blank(std::string_view text);
 
   // ---- bytes (session.cc) ----
   bool serve_client();
@@ -116,6 +130,7 @@ class Session {
   bool pass_if_leased(const wire::Frame& frame);
   void note_execution(std::uint32_t effects);
   void note_custom_settings(const StatementEffects& effects);
+  [[nodiscard]] std::optional<Error> sets_tenant(const StatementEffects& effects) const;
   bool refuse_sequence_state(std::uint32_t effects, Error* error);
   void block_until_drained();
   void expect(executor::Expected expected) { relay_.expect(std::move(expected), to_client_); }
@@ -302,6 +317,13 @@ class Session {
     PreparedTextRef prepared;
     bool by_router = false;  // no shard has been told of it
   } unnamed_;
+  struct Guarded {
+    bool bound = false;  // by the configuration: the client cannot change it
+    std::string map, key;
+    planner::TenantGuard now;  // as of this version of the routing
+    std::uint64_t version = 0;
+  };
+  std::unique_ptr<Guarded> guarded_;  // null: the session may touch every key
   std::map<std::string, std::unique_ptr<Portal>, std::less<>> portals_;
   std::map<std::string, ShardId, std::less<>> cursors_;  // where each was declared
 

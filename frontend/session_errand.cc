@@ -189,13 +189,14 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
     known = look_up(*text, statement, normal, nullptr);
   }
   const std::string own(text->substr(statement.begin, statement.end - statement.begin));
+  if (auto error = guard_refuses(*known)) co_return StatementEnd::refused(*error);
   if (known->kind == StatementKind::kTransaction) {
     auto running = run_transaction(known);
     StatementEnd end = co_await std::move(running);
     co_return end;
   }
   if (txn_.failed) co_return StatementEnd::refused(aborted());
-  if (several && !txn_.open && known->kind != StatementKind::kOwn) {
+  if (several && !txn_.open && known->kind != StatementKind::kOwn && known->kind != StatementKind::kTenant) {
     txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
   }
   switch (known->kind) {
@@ -206,9 +207,11 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
+    case StatementKind::kTenant: co_return run_tenant(*known, true);
     case StatementKind::kSession: {
       auto running = run_session_statement(own, known);
       StatementEnd end = co_await std::move(running);
+      if (!end.failed) note_guard_reset(*known);
       co_return end;
     }
     case StatementKind::kNamed: {
@@ -246,6 +249,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
     if (!plan) co_return StatementEnd::refused(plan.error());
     const auto* held = std::get_if<planner::Hold>(&*plan);
     if (held == nullptr) {
+      if (const auto* route = std::get_if<planner::Route>(&*plan)) note_cursor(*known->tree, route->shard);
       Run run{.plan = std::move(*plan),
               .text = text->substr(statement.begin, statement.end - statement.begin),
               .describe = true,

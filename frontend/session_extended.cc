@@ -48,6 +48,10 @@ bool Session::on_parse(const wire::Frame& frame) {
     reject_extended(*error);
     return true;
   }
+  if (auto error = sets_tenant(effects)) {
+    reject_extended(*error);
+    return true;
+  }
   if (!effects.named.empty()) {
     if (!prepare_named(effects, false)) return false;
     note_custom_settings(effects);

@@ -118,6 +118,18 @@ bool Session::refuse_sequence_state(std::uint32_t effects, Error* error) {
   return true;
 }
 
+// A setting of PostgreSQL's with that name guards nothing.
+std::optional<Error> Session::sets_tenant(const StatementEffects& effects) const {
+  constexpr std::string_view kTenant = "kintsugi.tenant";
+  const auto named = [kTenant](const std::string& name) { return name == kTenant; };
+  if (std::ranges::none_of(effects.custom_settings, named) &&
+      std::ranges::none_of(effects.local_custom_settings, named))
+    return std::nullopt;
+  if (!routes()) return not_routed();
+  return Error{.sqlstate = std::string(sqlstate::kNotSupported),
+               .message = "kintsugi.tenant is set with SET kintsugi.tenant = '...' in a statement of its own"};
+}
+
 void Session::protocol_violation(const Error& error) {
   end_with(sqlstate::kProtocolViolation, error.message, error.hint);
 }

@@ -57,6 +57,7 @@ const KnownStatement& Session::known_of(PreparedText& prepared, bool* unknown_na
 bool Session::is_routers_own(const KnownStatement& known) {
   switch (known.kind) {
     case StatementKind::kTransaction:
+    case StatementKind::kTenant:
     case StatementKind::kOwn:
     case StatementKind::kExplainRoute: return true;
     case StatementKind::kNamed: return !named_passes(*known.tree);
@@ -79,6 +80,10 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     return Handled::kBlocked;
   }
   *text = understand(message);
+  if (*text == nullptr && guarded_ != nullptr && !is_blank(message.text)) {
+    reject_extended(planner::outside(guard(), "a text that is not one statement"));
+    return Handled::kRejected;
+  }
   if (*text == nullptr) return Handled::kPass;
   PreparedText& prepared = **text;
   bool unknown_names = false;
@@ -87,6 +92,10 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     if (lease_ && !leave_place()) return Handled::kBlocked;
     start_errand({.kind = Errand::kRefreshCatalog});
     return Handled::kBlocked;
+  }
+  if (auto error = guard_refuses(known)) {
+    reject_extended(*error);
+    return Handled::kRejected;
   }
   if (is_routers_own(known)) return Handled::kDone;
   if (known.kind == StatementKind::kCursor) {
@@ -162,7 +171,14 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     reject_extended(*std::exchange(backend_error_, std::nullopt));
     return Handled::kRejected;
   }
-  if (text == nullptr) return Handled::kPass;
+  if (text == nullptr) {
+    if (guarded_ == nullptr || (bind.statement.empty() && unnamed_.valid && is_blank(unnamed_.text)))
+      return Handled::kPass;
+    const auto at = statements_.find(std::string(bind.statement));
+    if (at != statements_.end() && is_blank(at->second->statement->text)) return Handled::kPass;
+    reject_extended(planner::outside(guard(), "a prepared statement that this session does not know"));
+    return Handled::kRejected;
+  }
   if (!names_are_known()) {
     if (lease_ && !leave_place()) return Handled::kBlocked;
     start_errand({.kind = Errand::kAskNames});
@@ -170,11 +186,16 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
   }
   PreparedText& prepared = *text;
   const KnownStatement& known = known_of(prepared, nullptr);
+  if (auto error = guard_refuses(known)) {
+    reject_extended(*error);
+    return Handled::kRejected;
+  }
   if (known.kind == StatementKind::kPlanned && status() == wire::TransactionStatus::kFailed && lease_)
     return Handled::kPass;
   if (is_routers_own(known)) return bind_portal(bind, text, {});
   if (known.kind == StatementKind::kCursor) *where = cursor_place(*known.tree);
   if (known.kind == StatementKind::kNamed) *where = home();
+  if (known.kind == StatementKind::kSession) note_guard_reset(known);
   if (known.kind != StatementKind::kPlanned) {
     portals_.erase(std::string(bind.portal));
     return Handled::kPass;
@@ -242,6 +263,8 @@ void Session::describe_portal(Portal& portal) {
   std::string bytes;
   if (portal.known->kind == StatementKind::kExplainRoute) {
     append_route_description(bytes);
+  } else if (portal.known->kind == StatementKind::kTenant) {
+    describe_tenant(*portal.known, bytes);
   } else if (portal.statement->row_description.empty()) {
     wire::append_empty(bytes, server::kNoData);
   } else if (auto columns = wire::read_row_description(portal.statement->row_description)) {
@@ -261,6 +284,8 @@ void Session::describe_prepared(const PreparedText& prepared) {
   wire::append_parameter_description(bytes, prepared.types);
   if (prepared.known->kind == StatementKind::kExplainRoute) {
     append_route_description(bytes);
+  } else if (prepared.known->kind == StatementKind::kTenant) {
+    describe_tenant(*prepared.known, bytes);
   } else if (prepared.row_description.empty()) {
     wire::append_empty(bytes, server::kNoData);
   } else if (auto columns = wire::read_row_description(prepared.row_description)) {
@@ -336,6 +361,7 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
+    case StatementKind::kTenant: co_return run_tenant(*known, false);
     case StatementKind::kOwn: {
       auto running = run_own(portal->statement->text, false, portal->bind.result_formats);
       StatementEnd end = co_await std::move(running);

@@ -32,10 +32,21 @@ KnownRef Session::look_up(std::string_view text, parser::Range statement, parser
 
 Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser::Normaliser& normal,
                                        std::uint32_t begin, std::span<const planner::Parameter> parameters) {
+  if (guarded_ != nullptr) {
+    if (auto error = guard_refuses(known)) return fail(std::move(*error));
+  }
   if (known.refusal) return fail(*known.refusal);
   if (auto error = concerns_new_table(normal.text())) return fail(std::move(*error));
   const shardmap::ShardMap& map = *worker_.map();
+  if (guarded_ != nullptr) {
+    if (auto error = planner::refuses(guard(), *known.analysis, {&normal, begin, parameters}, map))
+      return fail(std::move(*error));
+  }
   auto plan = planner::make_plan(*known.analysis, {&normal, begin, parameters}, map);
+  if (guarded_ != nullptr && plan && !std::holds_alternative<planner::Route>(*plan) &&
+      !std::holds_alternative<planner::Hold>(*plan)) {
+    return fail(planner::outside(guard(), "a statement for several shards"));
+  }
   if (!plan || !std::holds_alternative<planner::Hold>(*plan) || !txn_.open) return plan;
   // Who hands the shardlet over waits for the transactions that have written to it: they may not wait for him.
   auto past = planner::make_plan(*known.analysis, {&normal, begin, parameters, true}, map);

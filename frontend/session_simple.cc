@@ -32,9 +32,19 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     reject_query(*std::exchange(backend_error_, std::nullopt));
     return true;
   }
-  if (unsynced_ > 0 && lease_) return pass_query(frame, text, 0);  // ends what the extended protocol has begun
+  if (unsynced_ > 0 && lease_) {  // ends what the extended protocol has begun
+    if (guarded_ == nullptr) return pass_query(frame, text, 0);
+    end_with(sqlstate::kTenantForbidden,
+             "a simple query in the middle of an extended one, in a guarded session");
+    return true;
+  }
   if (txn_.implicit) return start_errand({.kind = Errand::kEndImplicit});
-  if (status() == wire::TransactionStatus::kFailed && lease_ && !ends_failure(text)) {
+  if (guarded_ != nullptr) {
+    if (auto error = guard_misreads()) {
+      reject_query(*error);
+      return true;
+    }
+  } else if (status() == wire::TransactionStatus::kFailed && lease_ && !ends_failure(text)) {
     return pass_query(frame, text, 0);  // PostgreSQL has the words for it
   }
   parser::StatementSplitter splitter(text, standard_strings());
@@ -51,6 +61,10 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
   parser::Normaliser& normal = worker_.book().scratch;
   const KnownRef known = look_up(text, statement, normal, &unknown_names);
   if (unknown_names && want_fresh_catalog()) return start_errand({.kind = Errand::kRefreshCatalog});
+  if (auto error = guard_refuses(*known)) {
+    reject_query(*error);
+    return true;
+  }
   switch (known->kind) {
     case StatementKind::kUnknown: return pass_query(frame, text, 0);
     case StatementKind::kTransaction:
@@ -59,6 +73,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     case StatementKind::kSession:
       if (begun_places() <= (begun_ ? 1 : 0)) {
         if (!pass_query(frame, text, 0)) return false;
+        note_guard_reset(*known);
         note_prelude(*known, text);
         return true;
       }
@@ -67,6 +82,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     case StatementKind::kNamed:
       if (named_passes(*known->tree)) return pass_query(frame, text, home());
       break;
+    case StatementKind::kTenant:
     case StatementKind::kOwn:
     case StatementKind::kExplainRoute: break;
     case StatementKind::kPlanned: {
@@ -94,7 +110,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
 // Several statements in one message are one transaction. When one shard has all of them it may have the text.
 bool Session::route_script(const wire::Frame& frame, std::string_view text) {
   ShardId where = 0;
-  bool passes = !txn_.failed && begun_places() <= (begun_ ? 1 : 0);
+  bool passes = guarded_ == nullptr && !txn_.failed && begun_places() <= (begun_ ? 1 : 0);
   bool wrote = false, sets = false;
   for (const parser::Range statement : parser::split_statements(text, standard_strings())) {
     if (!passes) break;
@@ -132,6 +148,10 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
     return true;
   }
   if (const auto error = name_effects(effects)) {
+    reject_query(*error);
+    return true;
+  }
+  if (auto error = sets_tenant(effects)) {
     reject_query(*error);
     return true;
   }

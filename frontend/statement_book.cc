@@ -34,8 +34,19 @@ std::vector<std::string> schemas_of(std::string_view search_path, std::string_vi
   return schemas;
 }
 
+// kintsugi.tenant is the router's own.
+bool is_tenant(const parser::Statement& statement) {
+  constexpr std::string_view kName = "kintsugi.tenant";
+  const auto* set = statement.get<parser::Set>();
+  const auto* reset = statement.get<parser::Reset>();
+  const auto* show = statement.get<parser::Show>();
+  return (set != nullptr && set->name == kName) || (reset != nullptr && reset->name == kName) ||
+         (show != nullptr && show->name == kName);
+}
+
 StatementKind kind_of(const parser::Statement& statement) {
   using namespace parser;
+  if (is_tenant(statement)) return StatementKind::kTenant;
   if (statement.get<Transaction>() != nullptr) return StatementKind::kTransaction;
   if (statement.get<Set>() != nullptr || statement.get<Reset>() != nullptr ||
       statement.get<Show>() != nullptr || statement.get<Discard>() != nullptr) {

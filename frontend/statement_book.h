@@ -26,6 +26,7 @@ enum class StatementKind : std::uint8_t {
   kSession,      // SET, RESET, SHOW, DISCARD: about the session, wherever that is
   kCursor,       // FETCH, MOVE, CLOSE: where the cursor is
   kNamed,        // PREPARE, EXECUTE, DEALLOCATE
+  kTenant,       // SET, RESET and SHOW of kintsugi.tenant
   kOwn,          // a statement of Kintsugi's
   kExplainRoute,
 };

@@ -16,6 +16,7 @@ struct User {
   std::string password;  // plain, when the configuration has it: for shards whose DSN names no user
   std::optional<wire::ScramVerifier> verifier;  // none: no password is asked (loopback only)
   bool admin = false;
+  std::string tenant_map, tenant_key;  // the only key it may touch; empty: all
 };
 
 class UserTable {

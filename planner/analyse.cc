@@ -4,6 +4,7 @@
 
 #include "base/sql_quote.h"
 #include "parser/parser.h"
+#include "planner/guard_reader.h"
 
 namespace kintsugi::planner {
 
@@ -311,6 +312,9 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   Analyzer analyzer(*statement, normal, begin, names, catalog, map);
   std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
   analysis->whole = analyzer.whole;
+  const bool unknown_before = std::exchange(analyzer.unknown_names, false);
+  analysis->guard = GuardReader(analyzer, *statement).read();
+  analyzer.unknown_names = unknown_before;
   analysis->constants = analyzer.constants;
   // A table that is nowhere, beside sharded ones: no shard can say so for all.
   if (!analysis->tables.empty())

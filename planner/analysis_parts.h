@@ -82,6 +82,19 @@ struct InsertTemplate {
   std::optional<Error> unsplittable;  // why it cannot be for several shards
 };
 
+// What the tenant guard knows of the statement.
+struct GuardProof {
+  std::string why = "this kind of statement";  // it can never be proven; empty: it can
+  // A sharded table's rows are those of this key.
+  struct Key {
+    std::string display, map;
+    std::vector<Source> sources;
+  };
+  std::vector<Key> keys;
+  bool rows = false;             // the keys of InsertTemplate's rows as well
+  std::vector<Source> patterns;  // of LIKE: must not end in a backslash
+};
+
 // A plan that does not depend on values, one that cannot be, or one of the above.
 struct FixedPlan {
   Plan plan;
@@ -115,6 +128,7 @@ class Analysis {
     bool inserted = false;  // by MERGE
   };
   std::vector<KeyUpdate> key_updates;
+  GuardProof guard;
   TextTemplate own;          // the client's text with hidden rows left out
   std::vector<Owned> owned;  // whose
   std::string unhideable;    // why hidden rows cannot be left out; empty: they can

@@ -451,6 +451,7 @@ bool Session::on_terminate() {
 void Session::reject_extended(const Error& error, std::string_view routine) {
   if (!lease_) {
     wire::append_error(to_client_.compose(), "ERROR", error);
+    if (txn_.open) txn_.failed = true;
     local_skip_ = true;
     return;
   }

@@ -142,6 +142,8 @@ void Session::put_away() {
     look_at_ = here_;
     look_effects_ |= std::exchange(effects_, 0);
   }
+  // The transaction has failed on every shard, whichever is asked next.
+  if (txn_.open && lease_->status == wire::TransactionStatus::kFailed) txn_.failed = true;
   reported_ = lease_->reported;
   if (relay_.attached()) relay_.end();
   lease_->stream.want(false, false);

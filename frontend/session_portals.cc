@@ -98,6 +98,11 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     return Handled::kRejected;
   }
   if (is_routers_own(known)) return Handled::kDone;
+  if (status() == wire::TransactionStatus::kFailed) {
+    if (lease_) return Handled::kPass;  // PostgreSQL has the words for it
+    reject_extended(aborted());
+    return Handled::kRejected;
+  }
   if (known.kind == StatementKind::kCursor) {
     *where = cursor_place(*known.tree);
     return Handled::kPass;
@@ -110,6 +115,7 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
   }
   if (planner::depends_on_parameters(*known.analysis)) {
     // Bind stands right behind, as a rule, and knows where.
+    if (planner::needs_home(*known.analysis)) *where = home();  // where all its tables are
     if (auto shard = shard_of_next_bind(message, prepared, known)) *where = *shard;
     return Handled::kPass;
   }
@@ -193,6 +199,10 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
   if (known.kind == StatementKind::kPlanned && status() == wire::TransactionStatus::kFailed && lease_)
     return Handled::kPass;
   if (is_routers_own(known)) return bind_portal(bind, text, {});
+  if (txn_.failed && !lease_) {
+    reject_extended(aborted());
+    return Handled::kRejected;
+  }
   if (known.kind == StatementKind::kCursor) *where = cursor_place(*known.tree);
   if (known.kind == StatementKind::kNamed) *where = home();
   if (known.kind == StatementKind::kSession) note_guard_reset(known);
@@ -294,9 +304,11 @@ void Session::describe_prepared(const PreparedText& prepared) {
   answer(std::move(bytes));
 }
 
-// What one shard says of the statement: all have the same schema.
+// What one shard says of the statement: all have the same schema, but for what the home shard alone has.
 io::Task<> Session::describe_statement(PreparedTextRef text) {
-  auto joining = join_any();
+  const bool at_home =
+      text->known != nullptr && text->known->analysis && planner::needs_home(*text->known->analysis);
+  auto joining = at_home ? join(home()) : join_any();
   auto place = co_await std::move(joining);
   if (!place) {
     backend_error_ = std::move(place).error();

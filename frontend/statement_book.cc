@@ -98,17 +98,18 @@ KnownRef StatementBook::look_up(std::string_view text, parser::Range statement, 
   if (KnownRef* found = cache_.find(normal, context)) return *found;
   std::vector<std::uint32_t> pinned;
   std::size_t bytes = 0;
-  bool unknown = false;
-  KnownRef learnt = learn(text, statement, names, routing, normal, &pinned, &unknown, &bytes);
+  bool unknown = false, once = false;
+  KnownRef learnt = learn(text, statement, names, routing, normal, &pinned, &unknown, &once, &bytes);
   if (unknown_names != nullptr) *unknown_names = unknown;
   // What could not be resolved may be there in a moment.
-  if (!unknown) cache_.insert(normal, context, learnt, bytes, pinned);
+  if (!unknown && !once) cache_.insert(normal, context, learnt, bytes, pinned);
   return learnt;
 }
 
 KnownRef StatementBook::learn(std::string_view text, parser::Range statement, const Names& names,
                               const Routing& routing, const parser::Normaliser& normal,
-                              std::vector<std::uint32_t>* pinned, bool* unknown_names, std::size_t* bytes) {
+                              std::vector<std::uint32_t>* pinned, bool* unknown_names, bool* once,
+                              std::size_t* bytes) {
   auto known = std::make_shared<KnownStatement>();
   *bytes = sizeof(KnownStatement);
   StatementEffects effects = effects_of(text.substr(statement.begin, statement.end - statement.begin));
@@ -131,6 +132,7 @@ KnownRef StatementBook::learn(std::string_view text, parser::Range statement, co
   *bytes += planner::bytes_of(*known->analysis);
   *pinned = std::move(outcome->pinned);
   *unknown_names = outcome->unknown_names;
+  *once = outcome->once;
   return known;
 }
 

@@ -334,6 +334,7 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   for (const TouchedTable& table : analysis->tables) analysis->bytes += bytes_of(table.condition) + 64;
   AnalysisOutcome outcome;
   outcome.pinned = analyzer.pinned;
+  outcome.once = analyzer.once;
   outcome.unknown_names = analyzer.unknown_names;
   outcome.analysis = std::move(analysis);
   return outcome;

@@ -60,6 +60,7 @@ struct AnalysisOutcome {
   bool unknown_names = false;
   // Slots whose values the analysis depends on (for StatementCache::insert).
   std::vector<std::uint32_t> pinned;
+  bool once = false;  // it holds for this very text only, not for others of its normal form
 };
 
 // An error is the reason why there will be no plan whatever the values: 0A000 says what is not supported across
@@ -74,6 +75,8 @@ Result<Plan> make_plan(const Analysis& analysis, const Values& values, const sha
 
 // Only the parameters tell where it goes: Parse and Describe may go to any shard, Bind knows.
 [[nodiscard]] bool depends_on_parameters(const Analysis& analysis);
+// It names tables that the home shard alone has, so that no other can describe it.
+[[nodiscard]] bool needs_home(const Analysis& analysis);
 // Bytes held, for the statement cache.
 [[nodiscard]] std::size_t bytes_of(const Analysis& analysis);
 

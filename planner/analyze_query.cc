@@ -47,14 +47,17 @@ void Analyzer::with(const parser::WithClause* with, const Scope* parent, Block* 
   }
 }
 
-void Analyzer::end_with(const parser::WithClause* with) {
+// What nobody reads is not run, but its tables have to be there.
+void Analyzer::unread_commons(const parser::WithClause* with, Block* outer) {
   if (with == nullptr) return;
-  commons_.resize(commons_.size() - with->tables.size());
+  for (std::size_t i = commons_.size() - with->tables.size(); i < commons_.size(); ++i)
+    if (!commons_read_.contains(commons_[i].table)) common_table(i, outer);
 }
 
 Shape Analyzer::common_table(std::size_t entry, Block* outer) {
   const CommonEntry common = commons_[entry];
   const parser::CommonTable& table = *common.table;
+  commons_read_.insert(&table);
   for (const auto& [read_now, shape] : recursive_shapes_)
     if (read_now == common.table) return shape;
   Shape shape;
@@ -100,6 +103,7 @@ Shape Analyzer::recursive(const parser::CommonTable& table, const Scope* parent,
   recursive_shapes_.emplace_back(&table, seen);
   const Shape second = operand(*body.body->right, parent, outer, false, body);
   recursive_shapes_.pop_back();
+  unread_commons(body.with, outer);
   commons_.resize(commons_before);
   const Kind a = first.distribution.kind;
   const Kind b = second.distribution.kind;
@@ -140,6 +144,7 @@ Shape Analyzer::query(const parser::Query& query, const Scope* parent, Block* ou
     }
   }
   if (!query.locking.empty()) locks = true;
+  unread_commons(query.with, outer);
   commons_.resize(commons_before);
   return shape;
 }

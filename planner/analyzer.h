@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,7 +129,6 @@ class Analyzer {
   void expression(const parser::Expr* expr, Block& block);
   void returning(parser::List<parser::Target> targets, Block& block);
   void with(const parser::WithClause* with, const Scope* parent, Block* outer);
-  void end_with(const parser::WithClause* with);
 
   // After reading: what is known of each sharded table's keys.
   void finish();
@@ -150,6 +150,7 @@ class Analyzer {
   std::string reads_tables;   // a function that may read tables itself
   std::string opaque;         // a view that could not be read
   bool session_time = false;  // now() and its like
+  bool once = false;          // the analysis holds for this very text only
 
   [[nodiscard]] std::optional<Source> source_of(const parser::Expr* expr);
   [[nodiscard]] const shardmap::ShardMap& map() const { return map_; }
@@ -206,6 +207,7 @@ class Analyzer {
                       const parser::Query& owner);
   Shape recursive(const parser::CommonTable& table, const Scope* parent, Block* outer);
   Shape common_table(std::size_t entry, Block* outer);
+  void unread_commons(const parser::WithClause* with, Block* outer);
   Shape table(const parser::TableRef& ref, Block* outer, std::string_view& schema);
   Shape view(const Relation& relation, const parser::TableRef& ref, Block* outer);
   Distribution clauses(const parser::Select& select, Block& block, const std::vector<ScopeColumn>& columns);
@@ -267,6 +269,7 @@ class Analyzer {
   std::vector<std::pair<TermId, TermId>> edges_;
   std::vector<Record> records_;
   std::vector<CommonEntry> commons_;
+  std::set<const parser::CommonTable*> commons_read_;
   std::vector<std::pair<const parser::CommonTable*, Shape>> recursive_shapes_;  // being read
   Equalities equalities_;
   Block* top_block_ = nullptr;

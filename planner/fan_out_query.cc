@@ -47,6 +47,8 @@ class QueryMerger {
       : analyzer_(analyzer), query_(query), shape_(shape), edits_(ownership), select_(query.simple()) {}
 
   Result<FanOutTemplate> make() {
+    for (const RelationUse& use : analyzer_.uses)
+      if (use.kind == RelationUse::Kind::kHome) return no("it names a table that is on the home shard alone");
     Block* block = select_ != nullptr ? analyzer_.top_block() : nullptr;
     if (block != nullptr) {
       if (!block->problem.empty()) return no(block->problem);
@@ -70,7 +72,7 @@ class QueryMerger {
     }
     if (distinct) KG_CHECK(all_columns_in_order());
     if (!hidden_.empty()) {
-      std::string text;
+      KG_CHECK(grouped_positions());
       TextTemplate columns;
       for (const Hidden& each : hidden_) {
         columns.push_back({.text = ", "});
@@ -168,6 +170,17 @@ class QueryMerger {
     if (limited)
       edits_.replace(query_.limit_clause, TextTemplate{{.text = "LIMIT "}, {.kind = Piece::Kind::kLimit}});
     edited_ = true;
+    return {};
+  }
+
+  // GROUP BY 3 means a column of the client's, not a hidden one.
+  [[nodiscard]] Status grouped_positions() const {
+    for (const parser::GroupItem& item : select_->group_by) {
+      const auto* literal = as<parser::Literal>(item.expr);
+      if (literal == nullptr || literal->literal != parser::LiteralKind::kInteger) continue;
+      if (std::strtoul(std::string(literal->value).c_str(), nullptr, 10) > shape_.columns.size())
+        return no("GROUP BY a position that is not there");
+    }
     return {};
   }
 

@@ -96,6 +96,7 @@ class GatherPlanner {
       of_units_.push_back(std::make_unique<TextEdits>(analyzer_.units[i].statement->text(), false));
     holds_.assign(analyzer_.units.size(), false);
     made_.needs_home = analysis_.home || !analyzer_.one_place.empty();
+    for (std::size_t i = 0; i < analyzer_.uses.size(); ++i) share(static_cast<int>(i));
     for (std::size_t i = 0; i < analyzer_.uses.size(); ++i) {
       const RelationUse& use = analyzer_.uses[i];
       if (use.kind == Kind::kSystem) made_.needs_home = true;
@@ -115,6 +116,85 @@ class GatherPlanner {
     return 0;
   }
 
+  // Uses of one table that need the same rows have them in one temporary table: it costs less, and expressions
+  // that are the same stay the same (DISTINCT ON and GROUP BY with subqueries).
+  struct Shared {
+    int use;
+    std::size_t table;
+    std::string signature;
+    std::vector<bool> needed;
+    std::optional<std::size_t> relation;
+  };
+
+  void share(int index) {
+    const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
+    shared_of_.push_back(kNotShared);
+    if (use.kind != Kind::kSharded || use.relation == nullptr || use.ref == nullptr) return;
+    Shared mine{index, table_of(use), use.display + (use.ref->only ? "|only" : ""), use.needed, {}};
+    const std::string_view text = analyzer_.units[static_cast<std::size_t>(use.unit)].statement->text();
+    std::vector<std::uint32_t> slots;
+    bool grouped = false;
+    const auto filters = filters_of_use(index);
+    if (!filters.empty()) mine.signature += "|" + std::string(alias_of(use));
+    for (const parser::Expr* filter : filters) {
+      mine.signature += "|" + std::string(filter->range.of(text));
+      if (use.unit == 0) grouped |= !slots_in(filter->range, slots);
+    }
+    for (std::size_t i = 0; i < shared_.size(); ++i) {
+      Shared& other = shared_[i];
+      if (other.table != mine.table || other.signature != mine.signature) continue;
+      // They are the same as long as their literals are.
+      std::vector<std::uint32_t> others;
+      const RelationUse& first = analyzer_.uses[static_cast<std::size_t>(other.use)];
+      if (first.unit == 0)
+        for (const parser::Expr* filter : filters_of_use(other.use))
+          grouped |= !slots_in(filter->range, others);
+      if (grouped) analyzer_.once = true;
+      analyzer_.pinned.insert(analyzer_.pinned.end(), slots.begin(), slots.end());
+      analyzer_.pinned.insert(analyzer_.pinned.end(), others.begin(), others.end());
+      for (std::size_t c = 0; c < other.needed.size(); ++c)
+        if (mine.needed[c]) other.needed[c] = true;
+      shared_of_.back() = i;
+      return;
+    }
+    shared_of_.back() = shared_.size();
+    shared_.push_back(std::move(mine));
+  }
+
+  // False: there is a list among them, whose length differs from text to text.
+  bool slots_in(parser::Range range, std::vector<std::uint32_t>& found) const {
+    const std::uint32_t begin = analyzer_.begin();
+    const auto inside = [&](const parser::Range& each) {
+      return each.begin >= begin + range.begin && each.end <= begin + range.end;
+    };
+    for (const parser::SlotGroup& group : analyzer_.normal().groups())
+      if (inside(group.range)) return false;
+    const auto& slots = analyzer_.normal().slots();
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      if (slots[i].parameter == 0 && inside(slots[i].token.range()))
+        found.push_back(static_cast<std::uint32_t>(i));
+    return true;
+  }
+
+  static std::string_view alias_of(const RelationUse& use) {
+    return use.ref->alias.given() ? use.ref->alias.name.text : use.ref->name.name();
+  }
+
+  std::vector<const parser::Expr*> filters_of_use(int index) const {
+    const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
+    return use.nullable || use.owner == nullptr ? std::vector<const parser::Expr*>{} : filters_of(index);
+  }
+
+  // The text gets the temporary table's name.
+  void put_name(const RelationUse& use, std::size_t relation) {
+    std::string name = made_.relations[relation].relation.temporary;
+    if (!use.ref->alias.given() && use.block != nullptr) name += " AS " + quote_identifier(alias_of(use));
+    edits_of(use.unit).replace(use.ref->name.range, std::move(name));
+    for (int unit = use.unit; unit > 0; unit = analyzer_.units[static_cast<std::size_t>(unit)].parent)
+      holds_[static_cast<std::size_t>(unit)] = true;
+    gathered_.emplace_back(&use, relation);
+  }
+
   Status gather(int index) {
     const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
     if (use.relation == nullptr || use.ref == nullptr)
@@ -125,7 +205,12 @@ class GatherPlanner {
         made_.relations[relation].tables.push_back(table_of(use));
         return {};
       }
-    std::vector<bool> needed = use.needed;
+    Shared& shared = shared_[shared_of_[static_cast<std::size_t>(index)]];
+    if (shared.relation) {
+      put_name(use, *shared.relation);
+      return {};
+    }
+    std::vector<bool> needed = shared.needed;
     for (const RelationUse& other : analyzer_.uses)
       if (other.ref == use.ref && other.unit == use.unit)
         for (std::size_t i = 0; i < needed.size() && i < other.needed.size(); ++i)
@@ -137,8 +222,7 @@ class GatherPlanner {
     relation.relation.temporary = "kg_" + std::to_string(made_.relations.size());
     relation.relation.of = use.display;
     relation.tables.push_back(table_of(use));
-    const std::string alias =
-        quote_identifier(use.ref->alias.given() ? use.ref->alias.name.text : use.ref->name.name());
+    const std::string alias = quote_identifier(alias_of(use));
     std::string head = "SELECT ";
     for (std::size_t i = 0; i < needed.size(); ++i) {
       if (!needed[i]) continue;
@@ -160,8 +244,7 @@ class GatherPlanner {
     std::vector<std::string> key;
     for (const std::string& column : use.table->key) key.push_back(alias + "." + quote_identifier(column));
     const std::vector<Owned> owned{{use.table->map, std::move(key)}};
-    const auto filters =
-        use.nullable || use.owner == nullptr ? std::vector<const parser::Expr*>{} : filters_of(index);
+    const auto filters = filters_of_use(index);
     if (filters.empty()) {
       relation.text.push_back({.kind = Piece::Kind::kOwnedWhere, .owned = owned});
     } else {
@@ -179,13 +262,9 @@ class GatherPlanner {
       }
       relation.text.push_back({.kind = Piece::Kind::kOwnedClose, .owned = owned});
     }
-    std::string name = relation.relation.temporary;
-    if (!use.ref->alias.given() && use.block != nullptr) name += " AS " + alias;
-    edits_of(use.unit).replace(use.ref->name.range, std::move(name));
-    for (int unit = use.unit; unit > 0; unit = analyzer_.units[static_cast<std::size_t>(unit)].parent)
-      holds_[static_cast<std::size_t>(unit)] = true;
-    gathered_.emplace_back(&use, made_.relations.size());
+    shared.relation = made_.relations.size();
     made_.relations.push_back(std::move(relation));
+    put_name(use, *shared.relation);
     return {};
   }
 
@@ -225,6 +304,9 @@ class GatherPlanner {
   std::vector<std::unique_ptr<TextEdits>> of_units_;
   std::vector<bool> holds_;  // units with a gathered table in them
   std::vector<std::pair<const RelationUse*, std::size_t>> gathered_;
+  static constexpr std::size_t kNotShared = SIZE_MAX;
+  std::vector<Shared> shared_;
+  std::vector<std::size_t> shared_of_;  // as analyzer_.uses
   GatherTemplate made_;
 };
 

@@ -189,6 +189,7 @@ class InsertAnalysis {
     if (target.relation == nullptr && insert_.columns.empty())
       return refuse_always(
           {.sqlstate = "42P01", .message = "relation \"" + target.display + "\" does not exist"});
+    if (auto mistake = mistake_in_columns(target)) return refuse_always(std::move(*mistake));
     if (const auto why = key_in_conflict(target))
       return refuse_always(refused("ON CONFLICT DO UPDATE of the sharding key " + *why,
                                    "Leave the key out of SET: the row that is there has the same."));
@@ -196,6 +197,24 @@ class InsertAnalysis {
       rows(target);
     else
       of_query(target);
+  }
+
+  // What PostgreSQL would say before it missed the key.
+  [[nodiscard]] std::optional<Error> mistake_in_columns(const RelationUse& target) {
+    if (target.relation == nullptr) return std::nullopt;
+    for (std::size_t i = 0; i < insert_.columns.size(); ++i) {
+      const std::string name(insert_.columns[i].column.text);
+      if (target.relation->column(name) == nullptr) {
+        analyzer_.unknown_names = true;
+        return Error{
+            .sqlstate = "42703",
+            .message = "column \"" + name + "\" of relation \"" + target.relation->name + "\" does not exist"};
+      }
+      for (std::size_t j = 0; j < i; ++j)
+        if (insert_.columns[j].column.text == name && insert_.columns[i].steps.empty())
+          return Error{.sqlstate = "42701", .message = "column \"" + name + "\" specified more than once"};
+    }
+    return std::nullopt;
   }
 
   // A key column that ON CONFLICT would change.

@@ -350,6 +350,9 @@ KeyCondition Analyzer::condition(const parser::Expr* expr, const Record& record,
 }
 
 void Analyzer::finish() {
+  // Of statements that are not queries.
+  for (std::size_t i = 0; i < commons_.size(); ++i)
+    if (!commons_read_.contains(commons_[i].table)) common_table(i, nullptr);
   for (RelationUse& use : uses) {
     if (use.kind != RelationUse::Kind::kSharded || use.first_term == kNoTerm) continue;
     const auto reach = reaching(use);

@@ -400,6 +400,9 @@ Result<Plan> make_plan(const Analysis& analysis, const Values& values, const Sha
 bool depends_on_parameters(const Analysis& analysis) {
   return analysis.depends_on_parameters;
 }
+bool needs_home(const Analysis& analysis) {
+  return analysis.home;
+}
 std::size_t bytes_of(const Analysis& analysis) {
   return analysis.bytes;
 }

@@ -105,6 +105,10 @@ void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& cl
     analysis.several = refused("a write to " + (target == nullptr ? "a table" : target->display) +
                                    " that reads sharded tables of several shards",
                                "Read the rows first, then write them by their keys.");
+  } else if (analysis.home) {
+    analysis.several =
+        refused("a write over several shards that names a table which is on the home shard alone",
+                "Read its rows first, or say with = which sharding key it is for.");
   } else if (current_of) {
     analysis.several = refused("WHERE CURRENT OF a cursor over several shards", pin);
   } else if (!block.problem.empty() || block.from.kind != Distribution::Kind::kSharded) {

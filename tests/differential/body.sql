@@ -373,3 +373,37 @@ SELECT item, seen FROM stock WHERE item = 'gear';
 DELETE FROM orders WHERE id IN (50, 51);
 TRUNCATE lines;
 SELECT count(*) FROM lines;
+
+-- What random statements have found.
+WITH unread AS (SELECT * FROM settings) SELECT tenant, count(*) FROM orders GROUP BY tenant ORDER BY 1;
+WITH unread AS (SELECT 1 FROM settings) UPDATE orders SET note = note WHERE tenant > 100;
+SELECT DISTINCT ON ((SELECT count(*) FROM stock s WHERE s.held > 10)) (SELECT count(*) FROM stock s WHERE s.held > 10) AS c, o.id FROM orders o JOIN lines l ON l.line = o.id ORDER BY c, o.id;
+SELECT (SELECT count(*) FROM stock) AS c, count(*) FROM orders o JOIN lines l ON l.line = o.id GROUP BY (SELECT count(*) FROM stock);
+-- must
+INSERT INTO orders (nope) VALUES (1);
+-- must
+INSERT INTO orders (id, id) VALUES (1, 1);
+-- must
+BEGIN;
+-- must
+INSERT INTO settings VALUES ('limit', 1);
+-- must
+INSERT INTO orders VALUES (0, 90, 1, '2024-01-01', 1), (9, 90, 1, '2024-01-01', 1);
+-- must
+INSERT INTO orders VALUES (9, 91, 1, '2024-01-01', 1);
+-- must
+COMMIT;
+-- must
+BEGIN;
+-- must
+INSERT INTO orders (nope) VALUES (1);
+-- must
+COMMIT;
+-- must
+BEGIN;
+-- must
+INSERT INTO orders VALUES (5, 90, 1, '2024-01-01', 1), (9, 90, 1, '2024-01-01', 1);
+-- must
+SELECT count(*) FROM orders o, settings s WHERE s.value = o.id;
+-- must
+ROLLBACK;

@@ -64,11 +64,9 @@ SELECT * FROM status_counts WHERE n > 3
 
 SELECT * FROM status_counts s JOIN order_totals t ON t.total = s.n
 -- tier 4: gather on s1
---   kg_0 of public.orders (status text)
---     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "o"
---   kg_1 of public.orders (tenant_id bigint, amount numeric)
---     s1, s2, s3: SELECT "tenant_id", "amount" FROM "public"."orders" AS "o"
---   text: SELECT * FROM (SELECT o.status, count(*) FROM kg_0 o GROUP BY o.status) s JOIN (SELECT o.tenant_id, sum(o.amount) FROM kg_1 o GROUP BY o.tenant_id) t ON t.total = s.n
+--   kg_0 of public.orders (tenant_id bigint, status text, amount numeric)
+--     s1, s2, s3: SELECT "tenant_id", "status", "amount" FROM "public"."orders" AS "o"
+--   text: SELECT * FROM (SELECT o.status, count(*) FROM kg_0 o GROUP BY o.status) s JOIN (SELECT o.tenant_id, sum(o.amount) FROM kg_0 o GROUP BY o.tenant_id) t ON t.total = s.n
 
 SELECT p.name, o.id FROM plans p LEFT JOIN orders o ON o.plan_id = p.id
 -- tier 4: gather on s1

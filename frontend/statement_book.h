@@ -78,7 +78,7 @@ class StatementBook {
  private:
   KnownRef learn(std::string_view text, parser::Range statement, const Names& names, const Routing& routing,
                  const parser::Normaliser& normal, std::vector<std::uint32_t>* pinned, bool* unknown_names,
-                 std::size_t* bytes);
+                 bool* once, std::size_t* bytes);
 
   parser::Parser parser_;
   parser::StatementCache<KnownRef> cache_;

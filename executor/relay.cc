@@ -1,12 +1,29 @@
 #include "executor/relay.h"
 
 #include "base/invariant.h"
+#include "executor/moved.h"
 
 namespace kintsugi::executor {
 namespace {
 
 using wire::Frame;
 namespace server = wire::server;
+
+constexpr std::size_t kMostHeld = 16 * 1024;
+
+// What a statement may say before it is known whether it was done.
+bool is_short_answer(char type) {
+  switch (type) {
+    case server::kParseComplete:
+    case server::kBindComplete:
+    case server::kCloseComplete:
+    case server::kParameterDescription:
+    case server::kRowDescription:
+    case server::kNoData:
+    case server::kNotice: return true;
+    default: return false;
+  }
+}
 
 bool is_stale_plan(const wire::ErrorReport& report) {
   return report.sqlstate == "0A000" && report.message.starts_with("cached plan must not change result type");
@@ -27,18 +44,25 @@ bool is_ddl(std::string_view tag) {
 void Relay::end() {
   INVARIANT(idle(), "a relay ends with nothing outstanding");
   backend_ = nullptr;
+  INVARIANT(held_.empty(), "nothing is kept back from a client when its statement is over");
   skipping_ = copy_in_ = copy_end_sent_ = doubtful_end_ = false;
   last_words_.reset();
 }
 
 void Relay::expect(Expected expected, Outbox& client) {
+  expected.of_unit = expected.of_unit && untold_;
   expected_.push_back(std::move(expected));
   if (expected_.size() == 1) give_own_answers(client);
 }
 
 void Relay::give_own_answers(Outbox& client) {
   while (!expected_.empty() && expected_.front().from == Expected::kRouter) {
-    client.compose() += expected_.front().answer;
+    if (in_unit() && hold_short_) {
+      held_ += expected_.front().answer;
+    } else {
+      if (in_unit() || !held_.empty()) tell(client);
+      client.compose() += expected_.front().answer;
+    }
     if (expected_.front().handle != nullptr) expected_.front().handle->answered = true;
     expected_.pop_front();
   }
@@ -66,6 +90,7 @@ Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
     if (head->type == server::kDataRow || head->type == server::kCopyData) {
       const std::size_t piece = std::min(size, rest.size());
       pass_hidden_ = head_hidden();
+      if (!pass_hidden_ && (in_unit() || !held_.empty())) tell(client);
       if (!pass_hidden_) client.pass(rest.substr(0, piece));
       pass_left_ = size - piece;
       at += piece;
@@ -88,7 +113,42 @@ Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
 }
 
 void Relay::forward(const Frame& frame, Outbox& client) {
-  if (!head_hidden()) client.pass(frame.bytes());
+  if (head_hidden()) return;
+  if (in_unit() && hold_short_ && is_short_answer(frame.type) && held_.size() < kMostHeld) {
+    held_.append(frame.bytes());
+    return;
+  }
+  if (in_unit() || !held_.empty()) tell(client);
+  client.pass(frame.bytes());
+}
+
+void Relay::tell(Outbox& client) {
+  if (!held_.empty()) client.compose() += held_;
+  held_.clear();
+  untold_ = false;
+  for (Expected& expected : expected_) expected.of_unit = false;
+}
+
+// Nothing of the unit has been told, and the shard has done nothing of it: what is still to come is not for the
+// client.
+bool Relay::swallow_moved(const wire::ErrorReport& report) {
+  if (!in_unit() || !is_moved(report.sqlstate, report.message)) return false;
+  held_.clear();
+  untold_ = false;
+  events_.moved = true;
+  if (expected_.front().kind != Expected::kQuery) {
+    backend_->unnamed_owner = Backend::kUnknownOwner;
+    while (!expected_.empty() && expected_.front().kind != Expected::kSync) {
+      drop_failed(expected_.front());
+      expected_.pop_front();
+    }
+    if (expected_.empty()) skipping_ = true;
+  }
+  for (Expected& expected : expected_) {
+    expected.from = Expected::kHidden;
+    expected.of_unit = false;
+  }
+  return true;
 }
 
 Status Relay::on_frame(const Frame& frame, Outbox& client) {
@@ -271,11 +331,14 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
         .sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
     return {};
   }
+  if (swallow_moved(report)) return {};
   const bool poisoned = !expected_.empty() && expected_.front().from == Expected::kPoison;
   if (poisoned) {
+    if (in_unit() || !held_.empty()) tell(client);
     client.compose() += expected_.front().answer;
     expected_.front().from = Expected::kShard;  // a query's ReadyForQuery is the client's again
   } else {
+    if (in_unit() || !held_.empty()) tell(client);
     wire::append_error_with_context(client.compose(), frame, "shard " + backend_->shard);
   }
   if (expected_.empty() || expected_.front().kind == Expected::kQuery) return {};
@@ -300,6 +363,7 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
 }
 
 bool Relay::abandon(const Error& error, Outbox& client) {
+  tell(client);
   bool told = skipping_;
   while (!expected_.empty()) {
     const Expected::Kind kind = expected_.front().kind;

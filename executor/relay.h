@@ -32,6 +32,9 @@ struct Expected {
   // kSync, kHidden: put in by the router where the client has none. After an error before it the client goes on
   // to its own Sync.
   bool barrier = false;
+  // Belongs to what the session could run again from the start (Relay::hold_back): everything up to the end of
+  // `expected` does.
+  bool of_unit = false;
 };
 
 // What came to pass while chunks went by, since it was last asked.
@@ -45,6 +48,9 @@ struct RelayEvents {
   std::optional<Error> hidden_query_failed;  // a query of the router's own was refused
   bool barrier_failed = false;               // an error was passed on, and the Sync behind it is the router's
   bool sync_swallowed = false;               // COPY FROM STDIN has read a Sync over: another one has to come
+  // The fence of a move has refused a unit of which the client has been told nothing. It never will be: what is
+  // still to come of the unit is swallowed.
+  bool moved = false;
 };
 
 // DDL as far as a command tag tells. What runs inside functions is found out when a plan fails.
@@ -65,6 +71,19 @@ class Relay {
 
   // Announces an answer. One that the router gives itself goes out at once when nothing is before it.
   void expect(Expected expected, Outbox& client);
+
+  // A unit is what the client has sent for one statement, or for several that are one transaction of the shard.
+  // Its answers are announced with `of_unit`. As long as none has been told it can be run again and nobody
+  // knows. Short answers that say nothing (BindComplete and its like) may be kept back for that, so that a
+  // refusal can come behind them.
+  void begin_unit(bool keep_back) {
+    untold_ = true;
+    hold_short_ = keep_back;
+  }
+  void keep_back() { hold_short_ = true; }
+  [[nodiscard]] bool untold() const { return untold_; }
+  // It cannot be run again: what was kept back goes out, and what comes is told as it comes.
+  void tell(Outbox& client);
 
   // Takes a chunk from the backend. Pieces of it are passed to `client` and stand in the chunk until its flush.
   // What is left of an incomplete message goes to backend->carry. An error is the shard's breach of protocol.
@@ -105,6 +124,8 @@ class Relay {
   void on_parse_complete(const wire::Frame& frame, Outbox& client);
   void on_description(const wire::Frame& frame, Outbox& client);
   void forward(const wire::Frame& frame, Outbox& client);
+  bool swallow_moved(const wire::ErrorReport& report);
+  [[nodiscard]] bool in_unit() const { return !expected_.empty() && expected_.front().of_unit; }
   void finish_head(Outbox& client);
   void give_own_answers(Outbox& client);
   void drop_failed(const Expected& expected);
@@ -120,6 +141,9 @@ class Relay {
   std::string application_name_;
   Backend* backend_ = nullptr;
   std::deque<Expected> expected_;
+  std::string held_;             // of the unit's answer
+  bool hold_short_ = false;      // and whether more may be
+  bool untold_ = false;          // nothing of the unit has been told
   std::uint64_t pass_left_ = 0;  // of a message that goes by in pieces
   bool pass_hidden_ = false;
   bool skipping_ = false, copy_in_ = false, copy_end_sent_ = false;

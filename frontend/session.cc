@@ -194,6 +194,10 @@ io::Task<> Session::converse() {
       continue;
     }
     if (lease_ && relay_.idle() && lease_->out.empty()) {
+      if (unit_.refused) {
+        (void)start_errand({.kind = Errand::kRepeat});
+        continue;
+      }
       if (must_look()) {
         auto looking = look_at_session_state();
         co_await std::move(looking);
@@ -366,6 +370,7 @@ std::size_t Session::feed(std::string_view bytes) {
       break;
     }
     if (type == wire::client::kCopyData) {
+      give_up_unit();
       copy_dropped_ = !lease_ || relay_.idle();
       const std::size_t piece = std::min(size, rest.size());
       stream_copy_data(rest.substr(0, piece));
@@ -376,6 +381,7 @@ std::size_t Session::feed(std::string_view bytes) {
     if (rest.size() < size) break;
     behind_ = rest.substr(size);
     if (!on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)})) break;
+    if (unit_.on && !unit_.closed) note_in_unit(rest.substr(0, size), type);
     refreshed_ = false;
     at += size;
   }
@@ -469,6 +475,8 @@ bool Session::serve_backend() {
 
 void Session::backend_lost(const std::string& how) {
   plan_ends();
+  end_unit();
+  unit_.refused = false;
   lease_->broken = true;
   const bool held_something = lease_->status != wire::TransactionStatus::kIdle || pins_ != 0;
   Error error;

@@ -133,7 +133,7 @@ class Session {
   [[nodiscard]] std::optional<Error> sets_tenant(const StatementEffects& effects) const;
   bool refuse_sequence_state(std::uint32_t effects, Error* error);
   void block_until_drained();
-  void expect(executor::Expected expected) { relay_.expect(std::move(expected), to_client_); }
+  void expect(executor::Expected expected);
   void answer(std::string bytes);
   void protocol_violation(const Error& error);
   [[nodiscard]] bool skipping() const { return local_skip_ || relay_.skipping(); }
@@ -142,7 +142,8 @@ class Session {
   bool on_query(const wire::Frame& frame);
   bool route_query(const wire::Frame& frame, std::string_view text);
   bool route_script(const wire::Frame& frame, std::string_view text);
-  bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where);
+  bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where, bool again = false,
+                  bool writes = false);
   void reject_query(const Error& error);
   bool on_function_call();
 
@@ -187,7 +188,8 @@ class Session {
   const KnownStatement& known_of(PreparedText& prepared, bool* unknown_names);
   [[nodiscard]] bool is_routers_own(const KnownStatement& known);
   Handled route_parse(const wire::ParseMessage& message, PreparedTextRef* text, ShardId* where);
-  Handled route_bind(const wire::BindMessage& bind, const PreparedTextRef& text, ShardId* where, bool* writes);
+  Handled route_bind(const wire::BindMessage& bind, const PreparedTextRef& text, ShardId* where, bool* writes,
+                     bool* again);
   std::optional<ShardId> shard_of_next_bind(const wire::ParseMessage& message, PreparedText& prepared,
                                             const KnownStatement& known);
   Result<planner::Plan> plan_of_bind(PreparedText& prepared, const KnownStatement& known,
@@ -199,6 +201,8 @@ class Session {
   io::Task<> describe_statement(PreparedTextRef text);
   io::Task<> execute_portal(std::string name, std::uint64_t max_rows);
   io::Task<StatementEnd> advance_portal(Portal* portal, std::uint64_t max_rows);
+  io::Task<Status> plan_anew(Portal* portal);
+  io::Task<StatementEnd> run_portal(Portal* portal);
   io::Task<> close_portal(std::string name);
   io::Task<> drop_portals();
 
@@ -218,10 +222,22 @@ class Session {
   io::Task<StatementEnd> run_session_statement(std::string own, KnownRef known);
   io::Task<StatementEnd> run_own(std::string text, bool describe, std::vector<std::int16_t> formats);
   io::Task<> ask_names();
-  io::Task<> hold(std::string shardlet);
-  [[nodiscard]] Error held_too_long(const std::string& shardlet) const;
   io::Task<> refresh_catalog();
   [[nodiscard]] bool want_fresh_catalog() const;
+
+  // ---- statements that a move has met (session_repeat.cc)
+  void begin_unit(bool writes);
+  void note_in_unit(std::string_view message, char type);
+  void give_up_unit();
+  void end_unit();
+  void unit_was_refused();
+  io::Task<> repeat_unit();
+  io::Task<> take_back(std::function<bool(const Place&)> which);
+  [[nodiscard]] bool plan_is_old(std::uint64_t version) const;
+  io::Task<bool> wait_to_repeat(StatementEnd* end, std::uint64_t version, Deadline deadline);
+  [[nodiscard]] Deadline hold_deadline() const;
+  io::Task<> hold(std::string shardlet, std::uint64_t seen, Deadline deadline);
+  [[nodiscard]] Error held_too_long(const std::string& shardlet) const;
 
   // ---- what a statement is and where it goes (session_route.cc) ----
   [[nodiscard]] bool names_are_known() const;
@@ -253,6 +269,7 @@ class Session {
   io::Task<Status> read_for_copy();
   io::Task<StatementEnd> run_copy_out(planner::CopyOut plan, Run* run);
   io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run);
+  io::Task<> undo_refused(const Run* run, std::vector<ShardId> begun, StatementEnd* end);
   StatementEnd end_of(executor::FanStep& step);
   Error lost_part(const Place& place);
 
@@ -289,9 +306,10 @@ class Session {
   executor::BackendPool* pool_ = nullptr;  // whose it is, or was last
   executor::PoolUse pool_use_;             // keeps it
   ShardId here_ = 0;
-  bool begun_ = false;     // the client's transaction has been opened on it
-  bool wrote_ = false;     // and may have written there
-  std::list<Place> away_;  // held besides: parts of the transaction, or pinned
+  bool begun_ = false;      // the client's transaction has been opened on it
+  bool wrote_ = false;      // and may have written there
+  bool untouched_ = false;  // and nothing of the client has run in it yet
+  std::list<Place> away_;   // held besides: parts of the transaction, or pinned
   OpenTransaction txn_;
   struct PoolAt {
     ShardId shard = 0;
@@ -331,6 +349,8 @@ class Session {
   PreparedTextRef describing_;  // of kDescribe; and what was described last
   std::string_view behind_;     // what the client has sent behind the message that is being handled
   bool held_ = false;
+  Unit unit_;
+  std::optional<Deadline> repeat_until_;  // of the unit that is repeated
   std::string search_path_now_, user_now_;
   bool names_known_ = false;
   NamesRef names_;

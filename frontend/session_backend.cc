@@ -110,6 +110,7 @@ void Session::note_events() {
     begun_ = false;
   }
   if (events.sync_swallowed) ++unsynced_;
+  if (events.moved) unit_was_refused();
   if (events.unnamed_failed != 0 && events.unnamed_failed == unnamed_.version) unnamed_.valid = false;
 }
 
@@ -163,6 +164,7 @@ io::Task<> Session::look_at_session_state() {
 bool Session::settle() {
   bool moved = false;
   plan_ends();
+  if (unsynced_ == 0) end_unit();
   if (blocked_ == Blocked::kOnAnswers && (!lease_ || lease_->cancels->under_way == 0)) {
     blocked_ = Blocked::kNo;
     unfed_ = !in_.empty();

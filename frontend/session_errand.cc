@@ -27,7 +27,7 @@ StatementEnd StatementEnd::refused(const Error& error, std::string_view routine)
 bool Session::start_errand(Errand errand) {
   const bool again = errand.kind == Errand::kAskNames || errand.kind == Errand::kRefreshCatalog ||
                      errand.kind == Errand::kHold || errand.kind == Errand::kEndImplicit ||
-                     errand.kind == Errand::kDescribe;
+                     errand.kind == Errand::kDescribe || errand.kind == Errand::kRepeat;
   errand_ = std::move(errand);
   blocked_ = Blocked::kOnErrand;
   return !again;
@@ -65,8 +65,13 @@ io::Task<> Session::run_errand() {
       break;
     }
     case Errand::kHold: {
-      auto holding = hold(std::move(errand.text));
+      auto holding = hold(std::move(errand.text), worker_.routing().version, hold_deadline());
       co_await std::move(holding);
+      break;
+    }
+    case Errand::kRepeat: {
+      auto repeating = repeat_unit();
+      co_await std::move(repeating);
       break;
     }
     case Errand::kDescribe: {
@@ -244,7 +249,9 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
 
 io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* text, parser::Range statement,
                                             parser::Normaliser* normal) {
+  std::optional<Deadline> until;
   for (;;) {
+    const std::uint64_t version = worker_.routing().version;
     auto plan = plan_of(*known, *normal, statement.begin, {});
     if (!plan) co_return StatementEnd::refused(plan.error());
     const auto* held = std::get_if<planner::Hold>(&*plan);
@@ -256,11 +263,14 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
               .effects = known->effects};
       auto running = run_plan(std::move(run));
       StatementEnd end = co_await std::move(running);
-      co_return end;
+      if (!until) until = hold_deadline();
+      auto waiting = wait_to_repeat(&end, version, *until);
+      if (!co_await std::move(waiting)) co_return end;
+    } else {
+      auto holding = hold(held->shardlet, version, hold_deadline());
+      co_await std::move(holding);
+      if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
     }
-    auto holding = hold(held->shardlet);
-    co_await std::move(holding);
-    if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
     known = look_up(*text, statement, *normal, nullptr);
   }
 }
@@ -327,30 +337,6 @@ io::Task<> Session::ask_names() {
   user_now_ = rows->back()[1].value_or("");
   names_ = worker_.book().names(search_path_now_, user_now_, rows->back()[2].value_or(""));
   names_settings_ = settings_.get();
-}
-
-// While a shardlet is handed over its statements wait here. The next map says where they go.
-io::Task<> Session::hold(std::string shardlet) {
-  const std::uint64_t seen = worker_.routing().version;
-  const Deadline deadline = Deadline::in(worker_.shared().config.limits.hold_timeout);
-  held_ = true;
-  while (worker_.routing().version == seen && !deadline.passed() && !backend_error_) {
-    if (Status wanted = still_wanted(); !wanted) backend_error_ = std::move(wanted).error();
-    if (!backend_error_) (void)co_await waiter_.wait(deadline);
-  }
-  held_ = false;
-  if (worker_.routing().version == seen && !backend_error_) backend_error_ = held_too_long(shardlet);
-}
-
-Error Session::held_too_long(const std::string& shardlet) const {
-  return {.sqlstate = std::string(sqlstate::kQueryCanceled),
-          .message = "shardlet " + shardlet + " is being handed over to another shard and was not free in time",
-          .hint = "Repeat the statement. limits.hold_timeout is " +
-                  std::to_string(worker_.shared().config.limits.hold_timeout.count()) + " ms."};
-}
-
-void Session::routing_changed() {
-  if (held_) waiter_.notify();
 }
 
 }  // namespace kintsugi::frontend

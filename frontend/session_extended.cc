@@ -27,6 +27,7 @@ bool Session::on_parse(const wire::Frame& frame) {
     protocol_violation(message.error());
     return true;
   }
+  give_up_unit();
   if (!lease_ && !routes() && adopt_known(*message)) return true;
   PreparedTextRef text;
   ShardId where = 0;
@@ -235,13 +236,13 @@ bool Session::on_bind(const wire::Frame& frame) {
     return true;
   }
   ShardId where = 0;
-  bool writes = true;
+  bool writes = true, again = false;
   PreparedTextRef text;
   if (routes()) {
     text = handle != nullptr                              ? handle->prepared
            : message->statement.empty() && unnamed_.valid ? unnamed_.prepared
                                                           : nullptr;
-    switch (route_bind(*message, text, &where, &writes)) {
+    switch (route_bind(*message, text, &where, &writes, &again)) {
       case Handled::kBlocked: return false;
       case Handled::kRejected:
       case Handled::kDone: return true;
@@ -264,9 +265,11 @@ bool Session::on_bind(const wire::Frame& frame) {
                       "RevalidateCachedQuery");  // JDBC prepares again when it reads this name
       return true;
     }
+    if (again) begin_unit(writes);
     wire::append_bind(lease_->out.compose(), message->portal, handle->statement->server_name, message->tail);
   } else {
     if (message->statement.empty()) ensure_unnamed();
+    if (again) begin_unit(writes);
     lease_->out.pass(frame.bytes());
   }
   note_execution(effects);
@@ -341,6 +344,7 @@ bool Session::on_execute(const wire::Frame& frame) {
   lease_->out.pass(frame.bytes());
   ++unsynced_;
   executed_ = true;
+  untouched_ = false;
   expect({.kind = Expected::kExecute});
   return true;
 }
@@ -422,10 +426,12 @@ bool Session::settle_batch() {
 }
 
 bool Session::on_flush(const wire::Frame& frame) {
+  if (!executed_) give_up_unit();  // the client waits for what comes before the first Execute
   return pass_if_leased(frame);
 }
 
 bool Session::on_copy_end(const wire::Frame& frame) {
+  give_up_unit();
   if (lease_ && !relay_.idle()) relay_.copy_end_sent();
   return pass_if_leased(frame);
 }

@@ -172,21 +172,25 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
                           .null = !value,
                           .bytes = value ? std::string_view(*value) : std::string_view()});
   }
+  std::optional<Deadline> until;
   for (;;) {
+    const std::uint64_t version = worker_.routing().version;
     const KnownStatement& inner = known_of(*prepared, nullptr);
     auto plan = plan_of(inner, prepared->normal, prepared->range.begin, parameters);
     if (!plan) co_return StatementEnd::refused(plan.error());
     if (const auto* held = std::get_if<planner::Hold>(&*plan); held != nullptr) {
-      auto holding = hold(held->shardlet);
+      auto holding = hold(held->shardlet, version, hold_deadline());
       co_await std::move(holding);
       if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
       continue;
     }
     run.plan = std::move(*plan);
     run.effects = inner.effects;
-    auto running = run_plan(std::move(run));
+    auto running = run_plan(run);
     StatementEnd end = co_await std::move(running);
-    co_return end;
+    if (!until) until = hold_deadline();
+    auto waiting = wait_to_repeat(&end, version, *until);
+    if (!co_await std::move(waiting)) co_return end;
   }
 }
 

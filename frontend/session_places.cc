@@ -91,7 +91,7 @@ Session::Ready Session::ensure_begun() {
   for (const std::string& statement : txn_.prelude) text.append(";\n").append(statement);
   wire::append_query(lease_->out.compose(), text);
   relay_.expect({.kind = Expected::kQuery, .from = Expected::kHidden}, to_client_);
-  begun_ = true;
+  begun_ = untouched_ = true;
   block_until_drained();
   return Ready::kBlocked;
 }
@@ -99,6 +99,7 @@ Session::Ready Session::ensure_begun() {
 // Before another connection is used: this one has to have answered, and goes back to its pool or is kept for
 // later. False: not yet.
 bool Session::leave_place() {
+  give_up_unit();
   if (!relay_.idle() || unsynced_ > 0 || !lease_->out.empty()) {
     if (unsynced_ > 0 && !relay_.swallows_sync()) {
       if (!txn_.open && executed_) {
@@ -150,7 +151,7 @@ void Session::put_away() {
   away_.push_back({here_, pool_, std::move(lease_), pins_, begun_, wrote_});
   lease_ = {};
   pins_ &= executor::kPinMode;
-  begun_ = wrote_ = false;
+  begun_ = wrote_ = untouched_ = false;
 }
 
 bool Session::take_up(ShardId shard) {

@@ -1,14 +1,29 @@
 // Runs a plan on the connections of its shards, as part of an errand.
 #include <algorithm>
 
+#include "executor/moved.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 
 namespace kintsugi::frontend {
+namespace {
+
+bool says_moved(const executor::FanStep& step) {
+  if (step.sqlstate != executor::kMovedState || step.error.size() < wire::kHeaderBytes) return false;
+  const auto report = wire::read_error(std::string_view(step.error).substr(wire::kHeaderBytes));
+  return report && executor::is_moved(report->sqlstate, report->message);
+}
+
+}  // namespace
+
 // Several shards that may write, outside a transaction, are one of the router's own: all or nothing.
 io::Task<StatementEnd> Session::run_plan(Run run) {
   StatementEnd end;
   plan_begins();
+  std::vector<ShardId> begun;  // before it
+  for (const Place& place : away_) {
+    if (place.begun) begun.push_back(place.shard);
+  }
   const bool spans =
       std::holds_alternative<planner::Ddl>(run.plan) || (std::holds_alternative<planner::FanOut>(run.plan) &&
                                                          std::get<planner::FanOut>(run.plan).tasks.size() > 1);
@@ -29,17 +44,43 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   } else if (auto* copy_in = std::get_if<planner::CopyIn>(&run.plan)) {
     auto running = run_copy_in(*copy_in, &run);
     end = co_await std::move(running);
+    end.moved = false;  // the client's data is gone
   } else if (auto* copy_out = std::get_if<planner::CopyOut>(&run.plan)) {
     auto running = run_copy_out(*copy_out, &run);
     end = co_await std::move(running);
   }
   plan_ends();
-  if (!own_transaction) co_return end;
+  if (!own_transaction) {
+    if (end.moved) {
+      auto taking_back = undo_refused(&run, begun, &end);
+      co_await std::move(taking_back);
+    }
+    co_return end;
+  }
   if (end.failed) txn_.failed = true;
   auto ending = end_implicit();
   StatementEnd ended = co_await std::move(ending);
   if (ended.failed && !end.failed) end = std::move(ended);
   co_return end;
+}
+
+// The fence has refused a statement of a transaction. Where all its parts have begun with this very statement,
+// it has never been; otherwise the transaction has failed.
+io::Task<> Session::undo_refused(const Run* run, std::vector<ShardId> begun, StatementEnd* end) {
+  if (!txn_.open) co_return;
+  std::vector<ShardId> used;
+  if (const auto* route = std::get_if<planner::Route>(&run->plan); route != nullptr && route->shard != 0) {
+    used.push_back(route->shard);
+  } else if (const auto* fan_out = std::get_if<planner::FanOut>(&run->plan); fan_out != nullptr) {
+    for (const planner::ShardTask& task : fan_out->tasks) used.push_back(task.shard);
+  } else {
+    used = begun;
+  }
+  end->moved = std::ranges::none_of(used, [&](ShardId shard) { return std::ranges::count(begun, shard) > 0; });
+  if (!end->moved) co_return;
+  auto taking_back = take_back(
+      [begun](const Place& place) { return place.begun && std::ranges::count(begun, place.shard) == 0; });
+  co_await std::move(taking_back);
 }
 
 io::Task<StatementEnd> Session::end_implicit() {
@@ -135,6 +176,7 @@ StatementEnd Session::end_of(executor::FanStep& step) {
   }
   if (step.kind == executor::FanStep::kFailed) {
     end.failed = true;
+    end.moved = !step.told && says_moved(step);
     end.error = std::move(step.error);
     return end;
   }

@@ -170,8 +170,9 @@ Result<planner::Plan> Session::plan_of_bind(PreparedText& prepared, const KnownS
 
 // Bind. kPass: it goes to `where`.
 Session::Handled Session::route_bind(const wire::BindMessage& bind, const PreparedTextRef& text, ShardId* where,
-                                     bool* writes) {
+                                     bool* writes, bool* again) {
   *where = 0;
+  *again = false;
   *writes = true;
   if (backend_error_) {
     reject_extended(*std::exchange(backend_error_, std::nullopt));
@@ -223,6 +224,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
   if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
     *where = place_of(*route, known.effects);
     *writes = route->writes;
+    *again = known.tree->get<parser::Copy>() == nullptr;
     note_cursor(*known.tree, *where);
     if (!portals_.empty()) portals_.erase(std::string(bind.portal));
     return Handled::kPass;
@@ -243,6 +245,7 @@ Session::Handled Session::bind_portal(const wire::BindMessage& bind, const Prepa
   portal->statement = text;
   portal->known = text->known;
   portal->plan = std::move(plan);
+  portal->version = worker_.routing().version;
   portal->bind_tail.assign(bind.tail);
   auto values = wire::read_bind_values({.tail = portal->bind_tail});
   if (!values) {
@@ -389,15 +392,15 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     default: break;
   }
   if (portal->complete) co_return StatementEnd::complete("SELECT 0");
+  if (portal->fan == nullptr) {
+    auto planning = plan_anew(portal);
+    if (Status planned = co_await std::move(planning); !planned)
+      co_return StatementEnd::refused(planned.error());
+  }
   auto* fan_out = std::get_if<planner::FanOut>(&portal->plan);
   if (portal->fan == nullptr && (fan_out == nullptr || fan_out->writes || max_rows == 0)) {
     portal->complete = true;
-    Run run{.plan = portal->plan,
-            .text = portal->statement->text,
-            .types = portal->statement->types,
-            .bind = portal->bind,
-            .effects = known->effects};
-    auto running = run_plan(std::move(run));
+    auto running = run_portal(portal);
     StatementEnd end = co_await std::move(running);
     co_return end;
   }
@@ -419,6 +422,45 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     portal->complete = true;
   }
   co_return end_of(step);
+}
+
+// A portal's plan is made with its Bind, and another map may have come since.
+io::Task<Status> Session::plan_anew(Portal* portal) {
+  while (plan_is_old(portal->version)) {
+    PreparedText& prepared = *portal->statement;
+    portal->version = worker_.routing().version;
+    const KnownStatement& known = known_of(prepared, nullptr);
+    if (known.kind != StatementKind::kPlanned) co_return Status{};
+    KG_CO_TRY(planner::Plan plan, plan_of_bind(prepared, known, {.tail = portal->bind_tail}));
+    portal->known = prepared.known;
+    if (const auto* held = std::get_if<planner::Hold>(&plan); held != nullptr) {
+      auto holding = hold(held->shardlet, portal->version, hold_deadline());
+      co_await std::move(holding);
+      if (backend_error_) co_return fail(*std::exchange(backend_error_, std::nullopt));
+      continue;
+    }
+    portal->plan = std::move(plan);
+  }
+  co_return Status{};
+}
+
+// All of its rows at once.
+io::Task<StatementEnd> Session::run_portal(Portal* portal) {
+  const Deadline until = hold_deadline();
+  for (;;) {
+    Run run{.plan = portal->plan,
+            .text = portal->statement->text,
+            .types = portal->statement->types,
+            .bind = portal->bind,
+            .effects = portal->known->effects};
+    auto running = run_plan(std::move(run));
+    StatementEnd end = co_await std::move(running);
+    auto waiting = wait_to_repeat(&end, portal->version, until);
+    if (!co_await std::move(waiting)) co_return end;
+    auto planning = plan_anew(portal);
+    if (Status planned = co_await std::move(planning); !planned)
+      co_return StatementEnd::refused(planned.error());
+  }
 }
 
 io::Task<> Session::close_portal(std::string name) {

@@ -93,7 +93,8 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
         return true;
       }
       if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
-        if (!pass_query(frame, text, place_of(*route, known->effects))) return false;
+        const bool again = known->tree->get<parser::Copy>() == nullptr;
+        if (!pass_query(frame, text, place_of(*route, known->effects), again, route->writes)) return false;
         wrote_ |= route->writes;
         note_cursor(*known->tree, here_);
         return true;
@@ -134,14 +135,16 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
     passes = true;
   }
   if (!passes) return start_errand({.kind = Errand::kScript, .text = std::string(text)});
-  if (!pass_query(frame, text, where)) return false;
+  if (!pass_query(frame, text, where, !sets, wrote)) return false;
   if (sets) names_known_ = false;
   wrote_ |= wrote;
   return true;
 }
 
 // The client's bytes go to that shard and its answer comes back.
-bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where) {
+// `again`: when the fence of a move refuses it, it may be run again.
+bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, bool again,
+                         bool writes) {
   StatementEffects effects = effects_of(text);
   if (Error error; refuse_sequence_state(effects.flags, &error)) {
     reject_query(error);
@@ -160,6 +163,8 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
     case Ready::kRejected: reject_query(*std::exchange(backend_error_, std::nullopt)); return true;
     case Ready::kYes: break;
   }
+  if (again && effects.named.empty() && unsynced_ == 0) begin_unit(writes);
+  untouched_ = false;
   if (!effects.named.empty() && lease_->status != wire::TransactionStatus::kFailed) {
     if (!prepare_named(effects, true)) return false;
     wire::append_query(lease_->out.compose(), with_server_names(text, effects));

@@ -45,6 +45,7 @@ struct StatementEnd {
   std::string tag;    // of CommandComplete; empty: an empty query
   std::string error;  // a whole ErrorResponse
   bool suspended = false;
+  bool moved = false;  // the fence of a move has refused it, and it may be run again
 
   static StatementEnd complete(std::string tag) { return {.tag = std::move(tag)}; }
   static StatementEnd refused(const Error& error, std::string_view routine = {});
@@ -63,6 +64,7 @@ struct Errand {
     kAskNames,        // what search_path is
     kRefreshCatalog,  // a name was not found
     kHold,            // a shardlet is being handed over
+    kRepeat,          // the fence of a move has refused what was sent
   };
   Kind kind = kNone;
   std::string text;  // the query; the portal's name; the shardlet
@@ -90,6 +92,16 @@ struct ClientStatement : executor::ClientStatement {
 };
 using ClientStatementRef = std::shared_ptr<ClientStatement>;
 
+// What the client has sent that the fence of a move may refuse and that could be sent again.
+struct Unit {
+  bool on = false;
+  bool closed = false;        // its last message has been sent
+  bool writes = false;        // may write
+  bool refused = false;       // the fence has, and the shard is coming to its end
+  std::uint64_t version = 0;  // of the routing that it was planned under
+  std::string bytes;          // the client's messages
+};
+
 // One plan on its way.
 struct Run {
   planner::Plan plan;
@@ -106,7 +118,8 @@ struct Portal {
   PreparedTextRef statement;
   KnownRef known;
   planner::Plan plan;
-  std::string bind_tail;  // what `bind` points into
+  std::uint64_t version = 0;  // of the routing that the plan was made under
+  std::string bind_tail;      // what `bind` points into
   wire::BindValues bind;
   std::unique_ptr<executor::Fan> fan;  // has begun
   bool complete = false;

@@ -209,6 +209,9 @@ class Session {
   // ---- errands (session_errand.cc) ----
   bool start_errand(Errand errand);
   io::Task<> run_errand();
+  io::Task<Result<std::string>> work_out(const planner::WorkOut& work);
+  io::Task<Status> work_out_portal(Portal* portal);
+  static Error not_worked_out();
   Result<Place*> place_at(ShardId shard);
   io::Task<Result<Place*>> join(ShardId shard);
   io::Task<Result<Place*>> join_any();

@@ -250,10 +250,22 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
 io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* text, parser::Range statement,
                                             parser::Normaliser* normal) {
   std::optional<Deadline> until;
+  std::string worked;
   for (;;) {
     const std::uint64_t version = worker_.routing().version;
     auto plan = plan_of(*known, *normal, statement.begin, {});
     if (!plan) co_return StatementEnd::refused(plan.error());
+    if (const auto* work = std::get_if<planner::WorkOut>(&*plan)) {
+      if (!worked.empty()) co_return StatementEnd::refused(not_worked_out());
+      auto working = work_out(*work);
+      auto done = co_await std::move(working);
+      if (!done) co_return StatementEnd::refused(done.error());
+      worked = std::move(*done);
+      text = &worked;
+      statement = {0, static_cast<std::uint32_t>(worked.size())};
+      known = look_up(*text, statement, *normal, nullptr);
+      continue;
+    }
     const auto* held = std::get_if<planner::Hold>(&*plan);
     if (held == nullptr) {
       if (const auto* route = std::get_if<planner::Route>(&*plan)) note_cursor(*known->tree, route->shard);
@@ -273,6 +285,52 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
     }
     known = look_up(*text, statement, *normal, nullptr);
   }
+}
+
+// The statement with what a PostgreSQL has worked out of it.
+io::Task<Result<std::string>> Session::work_out(const planner::WorkOut& work) {
+  // Lazily chosen: `co_await` within ?: is more than g++ 12 gets right.
+  std::optional<io::Task<Result<Place*>>> joining;
+  if (work.shard == 0)
+    joining.emplace(join_any());
+  else
+    joining.emplace(join(work.shard));
+  auto place = co_await std::move(*joining);
+  if (!place) co_return fail(std::move(place).error());
+  const auto before = opening(**place, false);
+  std::string sql;
+  for (const std::string& statement : before) sql.append(statement).append(";\n");
+  sql += planner::query_of(work);
+  auto asking =
+      executor::run_control_query((*place)->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  if (!rows) co_return fail(std::move(rows).error());
+  if (rows->empty() || rows->back().size() != 2 * work.expressions.size()) co_return fail(not_worked_out());
+  std::string text = planner::text_with(work, rows->back());
+  co_return text;
+}
+
+Error Session::not_worked_out() {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "a value in this statement cannot be worked out before it is known which shards get it",
+          .hint = "Give the value itself, as a literal or a parameter."};
+}
+
+// A portal whose plan wants values worked out gets the statement that has them.
+io::Task<Status> Session::work_out_portal(Portal* portal) {
+  auto working = work_out(std::get<planner::WorkOut>(portal->plan));
+  auto done = co_await std::move(working);
+  if (!done) co_return fail(std::move(done).error());
+  auto made = std::make_shared<PreparedText>(*portal->statement);
+  made->text = std::move(*done);
+  made->range = {0, static_cast<std::uint32_t>(made->text.size())};
+  made->known = nullptr;
+  portal->statement = std::move(made);
+  portal->version = 0;
+  auto planning = plan_anew(portal);
+  if (Status planned = co_await std::move(planning); !planned) co_return planned;
+  if (std::holds_alternative<planner::WorkOut>(portal->plan)) co_return fail(not_worked_out());
+  co_return Status{};
 }
 
 // One statement, on one connection of the transaction or on the home shard.

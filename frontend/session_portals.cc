@@ -396,6 +396,10 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     auto planning = plan_anew(portal);
     if (Status planned = co_await std::move(planning); !planned)
       co_return StatementEnd::refused(planned.error());
+    if (std::holds_alternative<planner::WorkOut>(portal->plan)) {
+      auto working = work_out_portal(portal);
+      if (Status worked = co_await std::move(working); !worked) co_return StatementEnd::refused(worked.error());
+    }
   }
   auto* fan_out = std::get_if<planner::FanOut>(&portal->plan);
   if (portal->fan == nullptr && (fan_out == nullptr || fan_out->writes || max_rows == 0)) {

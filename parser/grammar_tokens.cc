@@ -349,7 +349,7 @@ void GrammarTokens::own_words() {
     const std::size_t type = tokens_[i].type();
     if (is_open(type)) ++depth;
     if (type == Grammar::RPAREN) --depth;
-    if (type == Grammar::K_AS) return;  // CREATE TABLE AS: a query follows
+    if (depth == 0 && type == Grammar::K_AS) return;  // CREATE TABLE AS: a query follows
     if (depth != 0 || type != Grammar::IDENT) continue;
     if (word_at(i, "shard") && type_at(i + 1) == Grammar::K_BY)
       tokens_[i].set_type(Grammar::W_SHARD);

@@ -20,6 +20,7 @@ struct WriteClauses {
   const Block* block = nullptr;
   parser::Range where_clause;
   std::uint32_t where_goes = 0;
+  parser::Range returning;
 };
 void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits,
                    const WriteClauses* write = nullptr);

@@ -64,7 +64,22 @@ struct GatherTemplate {
   bool writes = false;
 };
 
-// INSERT ... VALUES into a sharded table.
+// What has to be worked out before a write can be planned (plan.h, WorkOut).
+struct WorkOutTemplate {
+  // INSERT: for each row as analysed, the values that are replaced or put behind the others.
+  struct Cell {
+    std::optional<std::size_t> position;  // in the row; none: behind its last value
+    std::string expression;               // a default; empty: what stands there
+  };
+  std::vector<std::vector<Cell>> rows;
+  TextTemplate head;            // up to the first row
+  bool default_values = false;  // the statement says DEFAULT VALUES: `head` ends there
+  // UPDATE and DELETE: the text between the expressions.
+  std::vector<TextTemplate> parts;
+  std::vector<std::string> expressions;
+};
+
+// INSERT ... VALUES into a sharded table, or into a replicated one with values to be worked out.
 struct InsertTemplate {
   std::string map;
   std::string display;
@@ -80,6 +95,7 @@ struct InsertTemplate {
   parser::Range values_range;          // from the first row to the last, in the analysed text
   bool returning = false;
   std::optional<Error> unsplittable;  // why it cannot be for several shards
+  std::optional<WorkOutTemplate> work_out;
 };
 
 // What the tenant guard knows of the statement.
@@ -109,6 +125,7 @@ class Analysis {
 
   std::optional<FixedPlan> fixed;
   std::optional<InsertTemplate> insert;
+  std::optional<WorkOutTemplate> work_out;  // of an UPDATE or DELETE
 
   std::vector<TouchedTable> tables;  // each once
   std::vector<std::string> maps;     // of the tables, each once

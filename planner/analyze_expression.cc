@@ -98,6 +98,14 @@ bool Analyzer::is_aggregate(const parser::FuncCall& call) const {
   return function != nullptr && function->kinds.find('a') != std::string::npos;
 }
 
+void Analyzer::note_time(const parser::FuncCall& call) {
+  session_time = true;
+  if (unit_ == 0 && (call.args.empty() || call.special))
+    time_calls.push_back(call.range);
+  else
+    other_times = true;
+}
+
 void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
   const bool window = call.over != nullptr;
   if (window) block.window_calls.push_back(&call);
@@ -118,7 +126,7 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
         each->problem = "an aggregate in a subquery over the columns of the query outside";
   }
   const std::string_view name = call.name.name();
-  if (call.special && among(kSessionTime, name)) session_time = true;
+  if (call.special && among(kSessionTime, name)) note_time(call);
   if (!call.special) {
     const Function* function = function_of(call);
     if (function == nullptr) {
@@ -126,7 +134,7 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
       if (one_place.empty()) one_place = name;
     } else {
       const bool built_in = function->schema == "pg_catalog";
-      if (among(kSessionTime, name)) session_time = true;
+      if (among(kSessionTime, name)) note_time(call);
       if (function->volatility == 'v') {
         if (among(kRowVolatile, name))
           block.row_volatile = true;

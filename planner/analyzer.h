@@ -146,11 +146,13 @@ class Analyzer {
   bool into = false;      // SELECT INTO
   bool whole_row = false;
   bool samples = false;
-  std::string one_place;      // a function whose effect or answer belongs to one place
-  std::string reads_tables;   // a function that may read tables itself
-  std::string opaque;         // a view that could not be read
-  bool session_time = false;  // now() and its like
-  bool once = false;          // the analysis holds for this very text only
+  std::string one_place;                  // a function whose effect or answer belongs to one place
+  std::string reads_tables;               // a function that may read tables itself
+  std::string opaque;                     // a view that could not be read
+  bool session_time = false;              // now() and its like
+  std::vector<parser::Range> time_calls;  // in the main text, those without arguments
+  bool other_times = false;               // and there are more
+  bool once = false;                      // the analysis holds for this very text only
 
   [[nodiscard]] std::optional<Source> source_of(const parser::Expr* expr);
   [[nodiscard]] const shardmap::ShardMap& map() const { return map_; }
@@ -228,6 +230,7 @@ class Analyzer {
   void mark_nullable(const FromNode& node);
 
   void walk(const parser::Expr* expr, Block& block);
+  void note_time(const parser::FuncCall& call);
   void walk_call(const parser::FuncCall& call, Block& block);
   void walk_column(const parser::ColumnRef& ref, Block& block);
   void walk_subquery(const parser::Subquery& subquery, Block& block);

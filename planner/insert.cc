@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/analyse.h"
+#include "planner/work_out.h"
 
 namespace kintsugi::planner {
 
@@ -61,7 +62,11 @@ class InsertAnalysis {
     // RETURNING and ON CONFLICT see the target's columns.
     target_ = &analyzer_.uses[index];
     view_ = target_->relation != nullptr && target_->relation->kind == RelationKind::kView;
+    const Own of_source = take_own();
     walk_rest();
+    of_rest_ = take_own();
+    give_back(of_source);
+    give_back(of_rest_);
     analyzer_.finish();
     target_ = &analyzer_.uses[index];
     const RelationUse target = *target_;
@@ -82,6 +87,40 @@ class InsertAnalysis {
   }
 
  private:
+  // What each shard would answer for itself.
+  struct Own {
+    bool time = false;
+    std::string one_place, reads_tables;
+    [[nodiscard]] std::string what(bool row_volatile) const {
+      return row_volatile            ? "a volatile function"
+             : time                  ? "the time"
+             : !one_place.empty()    ? "the function " + one_place
+             : !reads_tables.empty() ? "the function " + reads_tables
+                                     : "";
+    }
+  };
+  Own take_own() {
+    return {std::exchange(analyzer_.session_time, false), std::exchange(analyzer_.one_place, {}),
+            std::exchange(analyzer_.reads_tables, {})};
+  }
+  void give_back(const Own& own) {
+    analyzer_.session_time |= own.time;
+    if (analyzer_.one_place.empty()) analyzer_.one_place = own.one_place;
+    if (analyzer_.reads_tables.empty()) analyzer_.reads_tables = own.reads_tables;
+  }
+  // Of one value of a row that stands alone.
+  std::string own_of(const parser::Expr& value) {
+    const Own before = take_own();
+    Scope scope;
+    Block block;
+    block.scope = &scope;
+    block.from_done = true;
+    analyzer_.expression(&value, block);
+    const Own own = take_own();
+    give_back(before);
+    return own.what(block.row_volatile);
+  }
+
   void walk_rest() {
     Scope scope;
     if (target_->relation != nullptr)
@@ -138,19 +177,16 @@ class InsertAnalysis {
       return refuse_always(
           refused("INSERT into the replicated table " + target.display + " of rows that not every shard has",
                   "Read the rows first, then insert them with VALUES or COPY."));
-    std::string own = row_volatile_                     ? "a volatile function"
-                      : analyzer_.session_time          ? "the time"
-                      : !analyzer_.one_place.empty()    ? "the function " + analyzer_.one_place
-                      : !analyzer_.reads_tables.empty() ? "the function " + analyzer_.reads_tables
-                                                        : "";
-    if (own.empty() && target.relation != nullptr)
-      for (const Column& column : target.relation->columns) {
-        if (column.generated || !left_to_default(*target.relation, column)) continue;
-        if (column.identity != 0)
-          own = "the identity column " + column.name;
-        else if (!column.default_expression.empty() && !constant_default(column.default_expression))
-          own = "the default of column " + column.name;
-      }
+    std::string own = of_rest_.what(row_volatile_);
+    const bool by_time = !row_volatile_ && of_rest_.what(false) == "the time" && of_rest_.one_place.empty() &&
+                         of_rest_.reads_tables.empty() && values_ != nullptr && insert_.with == nullptr &&
+                         times_can_be_worked_out(analyzer_, insert_.returning_clause);
+    if ((own.empty() || by_time) && target.relation != nullptr &&
+        (values_ != nullptr || insert_.source == nullptr))
+      own = work_out_rows(target);
+    else if (own.empty())
+      own = own_of_query(target);
+    if (analysis_.insert) return;
     if (!own.empty())
       return refuse_always(refused("INSERT into the replicated table " + target.display +
                                        " with a value that each shard would have to make for itself, by " + own,
@@ -162,14 +198,89 @@ class InsertAnalysis {
     analysis_.fixed = FixedPlan{std::move(plan)};
   }
 
-  // Whether some row leaves the column to its default.
-  [[nodiscard]] bool left_to_default(const Relation& relation, const Column& column) const {
-    const auto position = position_of(relation, column.name);
-    if (!position || insert_.source == nullptr) return true;
-    if (values_ == nullptr) return shape_ && shape_->known && *position >= shape_->columns.size();
-    return std::any_of(values_->values.begin(), values_->values.end(), [&](const auto& row) {
-      return *position >= row.size() || as<parser::Default>(row[*position]) != nullptr;
-    });
+  // What shards would make for themselves in the rows of a query.
+  [[nodiscard]] std::string own_of_query(const RelationUse& target) const {
+    const Own own{analyzer_.session_time, analyzer_.one_place, analyzer_.reads_tables};
+    if (const std::string what = own.what(false); !what.empty()) return what;
+    if (target.relation == nullptr) return {};
+    for (const Column& column : target.relation->columns) {
+      const auto position = position_of(*target.relation, column.name);
+      const bool given = position && !(shape_ && shape_->known && *position >= shape_->columns.size());
+      if (column.generated || given) continue;
+      if (const std::string what = own_default(column); !what.empty()) return what;
+    }
+    return {};
+  }
+
+  static std::string own_default(const Column& column) {
+    if (column.identity != 0) return "the identity column " + column.name;
+    if (column.default_expression.empty() || constant_default(column.default_expression)) return {};
+    return "the default of column " + column.name;
+  }
+
+  // Rows for all shards: what each would make for itself is worked out once. Says what cannot be.
+  std::string work_out_rows(const RelationUse& target) {
+    const Relation& relation = *target.relation;
+    CellCollector cells(insert_, relation, analyzer_.statement().text());
+    const std::size_t count = values_ == nullptr ? 1 : values_->values.size();
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      cells.next_row();
+      const auto* row = values_ == nullptr ? nullptr : &values_->values[i];
+      if (row != nullptr) width = row->size();
+      for (const Column& column : relation.columns) {
+        if (column.generated) continue;
+        const auto position = row == nullptr ? std::nullopt : position_of(relation, column.name);
+        const bool in_row = position && *position < row->size();
+        if (!in_row || as<parser::Default>((*row)[*position]) != nullptr) {
+          const std::string own = own_default(column);
+          if (!own.empty() && !cells.take_default(column, in_row ? position : std::nullopt)) return own;
+        }
+      }
+      for (std::size_t at = 0; row != nullptr && at < row->size(); ++at) {
+        const parser::Expr* value = (*row)[at];
+        if (as<parser::Default>(value) != nullptr) continue;
+        if (analyzer_.source_of(value)) continue;
+        if (!stands_alone(analyzer_.statement().text(), value->range)) {
+          const Own own{analyzer_.session_time, analyzer_.one_place, analyzer_.reads_tables};
+          if (std::string what = own.what(false); !what.empty()) return what;
+          continue;
+        }
+        if (const std::string own = own_of(*value); !own.empty() && !cells.take_value(*value, at)) return own;
+      }
+    }
+    std::vector<parser::Range> times;
+    for (const parser::Range& call : analyzer_.time_calls)
+      if (values_ != nullptr && call.begin >= values_->value_rows.back().end) times.push_back(call);
+    if (cells.empty() && times.empty()) return {};
+    InsertTemplate made = rows_as_written(target);
+    made.work_out = cells.make(analyzer_.whole, width, std::move(times));
+    if (!made.work_out) return "the time";
+    analysis_.insert = std::move(made);
+    return {};
+  }
+
+  // The rows' places in the text, without keys.
+  InsertTemplate rows_as_written(const RelationUse& target) {
+    InsertTemplate made;
+    made.display = target.display;
+    made.rows.resize(values_ == nullptr ? 1 : values_->values.size());
+    place_rows(made);
+    return made;
+  }
+
+  void place_rows(InsertTemplate& made) const {
+    if (values_ == nullptr) return;
+    made.values_range = {values_->value_rows.front().begin, values_->value_rows.back().end};
+    const std::uint32_t begin = analyzer_.begin() + made.values_range.begin;
+    const auto& groups = analyzer_.normal().groups();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (!groups[i].rows || groups[i].range.begin != begin) continue;
+      made.group = static_cast<std::uint32_t>(i);
+      made.group_rows = static_cast<std::size_t>(std::count_if(
+          values_->value_rows.begin(), values_->value_rows.end(),
+          [&](const parser::Range& row) { return analyzer_.begin() + row.end <= groups[i].range.end; }));
+    }
   }
 
   // The place of a column in the rows.
@@ -236,8 +347,9 @@ class InsertAnalysis {
     return std::nullopt;
   }
 
+  // One column of a row's key. What is neither a value nor missing is left to PostgreSQL to work out.
   InsertTemplate::Value value_of(const RelationUse& target, std::size_t key,
-                                 const parser::List<const parser::Expr*>* row) {
+                                 const parser::List<const parser::Expr*>* row, CellCollector* cells) {
     const std::string& name = target.table->key[key];
     std::optional<std::size_t> position;
     if (target.relation != nullptr)
@@ -245,9 +357,10 @@ class InsertAnalysis {
     else
       position = position_of(Relation{}, name);
     InsertTemplate::Value value;
-    if (row != nullptr && position && *position < row->size() &&
-        as<parser::Default>((*row)[*position]) == nullptr) {
+    const bool in_row = row != nullptr && position && *position < row->size();
+    if (in_row && as<parser::Default>((*row)[*position]) == nullptr) {
       value.source = analyzer_.source_of((*row)[*position]);
+      if (!value.source && cells != nullptr) cells->take_value(*(*row)[*position], *position);
       return value;
     }
     const Column* column = target.relation == nullptr ? nullptr : target.relation->column(name);
@@ -258,6 +371,8 @@ class InsertAnalysis {
       Source source;
       source.index = static_cast<std::uint32_t>(analyzer_.constants.size() - 1);
       value = {source, false};
+    } else if (cells != nullptr) {
+      cells->take_default(*column, in_row ? position : std::nullopt);
     }
     return value;
   }
@@ -268,25 +383,22 @@ class InsertAnalysis {
     made.display = target.display;
     made.key = target.table->key;
     made.returning = !insert_.returning.empty();
+    std::optional<CellCollector> cells;
+    if (target.relation != nullptr) cells.emplace(insert_, *target.relation, analyzer_.statement().text());
+    std::size_t width = 0;
     const auto add = [&](const parser::List<const parser::Expr*>* row) {
+      if (cells) cells->next_row();
+      if (row != nullptr) width = row->size();
       auto& values = made.rows.emplace_back();
-      for (std::size_t i = 0; i < made.key.size(); ++i) values.push_back(value_of(target, i, row));
+      for (std::size_t i = 0; i < made.key.size(); ++i)
+        values.push_back(value_of(target, i, row, cells ? &*cells : nullptr));
     };
-    if (values_ == nullptr) {
+    if (values_ == nullptr)
       add(nullptr);
-    } else {
+    else
       for (const auto& row : values_->values) add(&row);
-      made.values_range = {values_->value_rows.front().begin, values_->value_rows.back().end};
-      const std::uint32_t begin = analyzer_.begin() + made.values_range.begin;
-      const auto& groups = analyzer_.normal().groups();
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        if (!groups[i].rows || groups[i].range.begin != begin) continue;
-        made.group = static_cast<std::uint32_t>(i);
-        made.group_rows = static_cast<std::size_t>(std::count_if(
-            values_->value_rows.begin(), values_->value_rows.end(),
-            [&](const parser::Range& row) { return analyzer_.begin() + row.end <= groups[i].range.end; }));
-      }
-    }
+    place_rows(made);
+    if (cells) made.work_out = cells->make(analyzer_.whole, width);
     if (!rest_problem_.empty() ||
         (shape_ && shape_->distribution.kind == Distribution::Kind::kSpread && !analysis_.tables.empty()))
       made.unsplittable = refused("INSERT of rows for several shards that reads sharded tables in a subquery",
@@ -380,6 +492,7 @@ class InsertAnalysis {
   const RelationUse* target_ = nullptr;
   bool view_ = false;
   bool row_volatile_ = false;
+  Own of_rest_;
   std::string rest_problem_;
 };
 

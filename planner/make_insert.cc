@@ -22,7 +22,7 @@ InsertRows::InsertRows(const InsertTemplate& insert, const Values& values,
 Status InsertRows::key_of(std::size_t row, const shardmap::KeyTypes& types,
                           const std::vector<Constant>& constants, std::string& key) const {
   const bool in_group = row < grouped_;
-  const auto& values = in_group ? insert_.rows.front() : insert_.rows[row - grouped_ + insert_.group_rows];
+  const auto& values = insert_.rows[analysed(row)];
   for (std::size_t i = 0; i < types.size(); ++i) {
     const InsertTemplate::Value& value = values[i];
     const std::string& name = insert_.key[i];

@@ -15,6 +15,10 @@ class InsertRows {
   // KG003 and the errors of values that are no keys.
   Status key_of(std::size_t row, const shardmap::KeyTypes& types, const std::vector<Constant>& constants,
                 std::string& key) const;
+  // Which of the analysed rows it is like.
+  [[nodiscard]] std::size_t analysed(std::size_t row) const {
+    return row < grouped_ ? 0 : row - grouped_ + insert_.group_rows;
+  }
   // The text of each row with its parentheses, in the execution's text; empty when it cannot be told.
   [[nodiscard]] std::vector<parser::Range> texts() const;
 

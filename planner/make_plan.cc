@@ -2,6 +2,7 @@
 
 #include "planner/analysis_parts.h"
 #include "planner/make_insert.h"
+#include "planner/work_out.h"
 #include "shardmap/key_encoding.h"
 
 namespace kintsugi::planner {
@@ -53,6 +54,8 @@ class Planner {
 
   Result<Plan> plan() {
     if (analysis_.fixed) return analysis_.fixed->plan;
+    if (analysis_.work_out)
+      return work_out_write(*analysis_.work_out, {analysis_.units, values_, map_, home_or_any(), 0});
     if (analysis_.insert) return insert();
     if (analysis_.tables.empty()) return without_keys();
     if (analysis_.point && !analysis_.home && analysis_.key_updates.empty()) {
@@ -302,6 +305,8 @@ class Planner {
     return Plan(std::move(made));
   }
 
+  [[nodiscard]] ShardId home_or_any() const { return map_.home_shard() == nullptr ? 0 : map_.home_shard()->id; }
+
   Result<Plan> insert();
 
   const Analysis& analysis_;
@@ -313,11 +318,16 @@ class Planner {
 
 Result<Plan> Planner::insert() {
   const InsertTemplate& insert = *analysis_.insert;
+  const InsertRows rows(insert, values_, analysis_.units);
+  if (insert.work_out) {
+    // Sequences of replicated tables are those of the home shard.
+    const ShardId where = insert.map.empty() ? home_or_any() : 0;
+    return work_out_insert(*insert.work_out, rows, insert, {analysis_.units, values_, map_, where, 0});
+  }
   const Mapping* mapping = map_.mapping(insert.map);
   if (mapping == nullptr)
     return fail(sqlstate::kUndefinedObject,
                 "the map " + insert.map + " of table " + insert.display + " is gone");
-  const InsertRows rows(insert, values_, analysis_.units);
   thread_local std::string key;
   std::vector<ShardId> shard_of_row;
   ShardId first = 0;

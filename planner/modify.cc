@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/analyse.h"
+#include "planner/work_out.h"
 
 namespace kintsugi::planner {
 
@@ -54,7 +55,7 @@ void take_key_updates(Analyzer& analyzer, parser::List<parser::SetClause> set, c
 }
 
 // One statement on all shards: they must do the very same.
-void write_everywhere(Analyzer& analyzer, const Block& block, Analysis& analysis) {
+void write_everywhere(Analyzer& analyzer, const Block& block, parser::Range returning, Analysis& analysis) {
   const std::string display = target_of(analyzer)->display;
   if (!analysis.tables.empty() || analysis.home) {
     analysis.several =
@@ -69,6 +70,11 @@ void write_everywhere(Analyzer& analyzer, const Block& block, Analysis& analysis
                                     : !analyzer.one_place.empty()    ? "the function " + analyzer.one_place
                                     : !analyzer.reads_tables.empty() ? "the function " + analyzer.reads_tables
                                                                      : "";
+  const bool times_only = !block.row_volatile && analyzer.one_place.empty() && analyzer.reads_tables.empty();
+  if (times_only && times_can_be_worked_out(analyzer, returning)) {
+    analysis.work_out = times_worked_out(analyzer, analyzer.whole);
+    if (analysis.work_out) return;
+  }
   if (!volatile_name.empty()) {
     analysis.several = refused("a write to the replicated table " + display +
                                    " with a value that each shard would have "
@@ -91,7 +97,7 @@ void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& cl
   take_tables(analyzer, analysis);
   analysis.writes = true;
   analysis.anywhere = false;
-  if (analysis.replicated_target) return write_everywhere(analyzer, block, analysis);
+  if (analysis.replicated_target) return write_everywhere(analyzer, block, clauses.returning, analysis);
   TextEdits edits(analyzer.statement().text(), true);
   add_ownership(analyzer, analysis, edits, &clauses);
   if (analysis.tables.empty()) return;
@@ -134,8 +140,8 @@ void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& 
   for (const parser::SetClause& set : update.set) analyzer.expression(set.value, *block);
   analyzer.returning(update.returning, *block);
   const std::uint32_t where_goes = update.from.empty() ? update.set_clause.end : update.from_clause.end;
-  const WriteClauses clauses{block, update.where == nullptr ? parser::Range{} : update.where_clause,
-                             where_goes};
+  const WriteClauses clauses{block, update.where == nullptr ? parser::Range{} : update.where_clause, where_goes,
+                             update.returning_clause};
   finish_write(analyzer, *block, clauses, !update.current_of.text.empty(), analysis);
   if (!analysis.fixed) take_key_updates(analyzer, update.set, *block, analysis);
 }
@@ -146,9 +152,35 @@ void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& ana
   Block* block = analyzer.modification(del.table, del.using_items, del.where);
   analyzer.returning(del.returning, *block);
   const std::uint32_t where_goes = del.using_items.empty() ? del.table.range.end : del.using_clause.end;
-  const WriteClauses clauses{block, del.where == nullptr ? parser::Range{} : del.where_clause, where_goes};
+  const WriteClauses clauses{block, del.where == nullptr ? parser::Range{} : del.where_clause, where_goes,
+                             del.returning_clause};
   finish_write(analyzer, *block, clauses, !del.current_of.text.empty(), analysis);
 }
+
+namespace {
+
+// A column that rows of MERGE leave to a default that is no constant.
+std::string made_by_default(const parser::Merge& merge, const RelationUse& target) {
+  if (target.relation == nullptr) return {};
+  for (const parser::MergeWhen& when : merge.when) {
+    if (when.action != parser::MergeWhen::Action::kInsert) continue;
+    for (std::size_t i = 0; i < target.relation->columns.size(); ++i) {
+      const Column& column = target.relation->columns[i];
+      const bool made = column.identity != 0 || column.default_expression.find('(') != std::string::npos;
+      if (!made || column.generated) continue;
+      std::optional<std::size_t> position;
+      if (when.columns.empty()) position = i;
+      for (std::size_t k = 0; k < when.columns.size(); ++k)
+        if (when.columns[k].column.text == column.name) position = k;
+      if (!position || *position >= when.values.size() ||
+          as<parser::Default>(when.values[*position]) != nullptr)
+        return column.name;
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& analysis) {
   analyzer.no_top();
@@ -164,7 +196,18 @@ void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& ana
   take_tables(analyzer, analysis);
   analysis.writes = true;
   analysis.anywhere = false;
-  if (analysis.replicated_target) return write_everywhere(analyzer, *block, analysis);
+  if (analysis.replicated_target) {
+    if (const std::string column = made_by_default(merge, *target); !column.empty()) {
+      analysis.several =
+          refused("MERGE into the replicated table " + target->display +
+                      " with a value that each shard would have to make for itself, by the default of "
+                      "column " +
+                      column,
+                  "Give the value itself, as a literal or a parameter.");
+      return;
+    }
+    return write_everywhere(analyzer, *block, {}, analysis);
+  }
   TextEdits edits(analyzer.statement().text(), true);
   add_ownership(analyzer, analysis, edits);
   analysis.unhideable = "MERGE";

@@ -149,7 +149,21 @@ struct Hold {
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 
-using Plan = std::variant<Route, FanOut, Gather, CopyIn, CopyOut, Ddl, Hold>;
+// Values that a PostgreSQL has to work out once before it is known where the statement goes, or before several
+// shards may have it: a key by default, now() for a replicated table. They are put into the statement as
+// literals (text_with), and that is planned.
+struct WorkOut {
+  ShardId shard = 0;  // 0: any
+  std::vector<std::string> expressions;
+  std::vector<std::string> parts;  // of the new statement: one more than expressions, which stand between them
+  friend bool operator==(const WorkOut&, const WorkOut&) = default;
+};
+
+using Plan = std::variant<Route, FanOut, Gather, CopyIn, CopyOut, Ddl, Hold, WorkOut>;
+
+// One row of two columns for each expression: its value as text, and the name of its type.
+[[nodiscard]] std::string query_of(const WorkOut& plan);
+[[nodiscard]] std::string text_with(const WorkOut& plan, const std::vector<std::optional<std::string>>& row);
 
 [[nodiscard]] Tier tier_of(const Plan& plan);
 // Whether it may change rows or take locks.

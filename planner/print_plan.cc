@@ -168,14 +168,23 @@ struct Printer {
   void operator()(const Hold& plan) {
     lines.push_back("hold: shardlet " + plan.shardlet + " is being handed over");
   }
+  void operator()(const WorkOut& plan) {
+    lines.push_back("work out first on " + shard_name(plan.shard, map) + ":");
+    for (const std::string& expression : plan.expressions) lines.push_back("  " + expression);
+    std::string text = plan.parts.front();
+    for (std::size_t i = 1; i < plan.parts.size(); ++i) text += " <" + std::to_string(i) + "> " + plan.parts[i];
+    while (text.ends_with(' ')) text.pop_back();
+    lines.push_back("  then plan: " + text);
+  }
 };
 
 }  // namespace
 
 Tier tier_of(const Plan& plan) {
   if (const auto* gather = std::get_if<Gather>(&plan)) return gather->tier;
-  return std::holds_alternative<Route>(plan) || std::holds_alternative<Hold>(plan) ? Tier::kRoute
-                                                                                   : Tier::kFanOut;
+  const bool one = std::holds_alternative<Route>(plan) || std::holds_alternative<Hold>(plan) ||
+                   std::holds_alternative<WorkOut>(plan);
+  return one ? Tier::kRoute : Tier::kFanOut;
 }
 
 bool writes(const Plan& plan) {

@@ -407,3 +407,41 @@ INSERT INTO orders VALUES (5, 90, 1, '2024-01-01', 1), (9, 90, 1, '2024-01-01', 
 SELECT count(*) FROM orders o, settings s WHERE s.value = o.id;
 -- must
 ROLLBACK;
+
+-- Values that are worked out before it is known where a row goes, or that all shards must have alike.
+-- must
+INSERT INTO drafts (id, what) VALUES (1, 'by default') RETURNING *;
+-- must
+INSERT INTO drafts (tenant, id, what) VALUES (2 + 3, 2, 'it''s'), (abs(-8), 3, NULL), (DEFAULT, 4, 'x'), (9, 5, 'y') RETURNING tenant, id, what;
+-- must
+INSERT INTO drafts VALUES (length('ab'), 6), (0, 7);
+-- must
+INSERT INTO drafts (id, tenant) VALUES (8, CASE WHEN now() > '2000-01-01' THEN 4 END) ON CONFLICT DO NOTHING;
+-- must
+INSERT INTO drafts (id, tenant) VALUES (9, 1 / 0);
+INSERT INTO drafts DEFAULT VALUES;
+-- must
+SELECT * FROM drafts ORDER BY tenant, id;
+BEGIN;
+-- must
+INSERT INTO drafts (id, tenant, what) VALUES (10, 1 + 1, now()::text = now()::text);
+-- must
+INSERT INTO drafts (id, tenant) VALUES (11, 6 + 1), (12, 3);
+-- must
+COMMIT;
+-- must
+SELECT * FROM drafts WHERE id > 9 ORDER BY id;
+-- must
+INSERT INTO marks (code) VALUES ('a'), ('b') RETURNING id, code, at = until;
+-- must
+INSERT INTO marks (code, at, until) VALUES ('c', now(), now() + interval '1 day'), ('d', DEFAULT, NULL) RETURNING id, code, until - at;
+-- must
+INSERT INTO marks (code, until) VALUES ('a', now()) ON CONFLICT (code) DO UPDATE SET until = now() + interval '1 hour', at = EXCLUDED.at RETURNING code, until - at;
+-- must
+UPDATE marks SET at = now(), until = current_timestamp WHERE code = 'b' AND at <= now() RETURNING id, code, at = until;
+-- must
+DELETE FROM marks WHERE until > now() + interval '12 hours' RETURNING code;
+-- must
+SELECT id, code, until - at, count(*) OVER () FROM marks ORDER BY id;
+INSERT INTO marks (code) SELECT 'e';
+UPDATE marks SET until = clock_timestamp();

@@ -1,3 +1,5 @@
+DELETE FROM drafts;
+TRUNCATE marks RESTART IDENTITY;
 DELETE FROM lines;
 DELETE FROM orders;
 DELETE FROM customers;

@@ -28,8 +28,9 @@ INSERT INTO orders (id, tenant_id) VALUES (1, NULL)
 --   hint: Every row of a sharded table needs its key.
 
 INSERT INTO orders (id, tenant_id) VALUES (1, 2 + 3)
--- refused 0A000: the sharding key tenant_id of table public.orders is worked out in this INSERT
---   hint: Give it as a literal or a parameter of type bigint.
+-- work out first on any shard:
+--   2 + 3
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
 
 INSERT INTO orders (id, tenant_id) VALUES (1, 5.5)
 -- refused 0A000: the sharding key tenant_id of table public.orders is worked out in this INSERT
@@ -64,8 +65,9 @@ INSERT INTO notes DEFAULT VALUES
 -- tier 1: route to s1, shardlet t1, writes
 
 INSERT INTO accounts (email) VALUES ('x')
--- refused KG003: the sharding key id is missing in this INSERT into public.accounts
---   hint: Name the column and give it a value: its default is not a constant.
+-- work out first on any shard:
+--   gen_random_uuid()
+--   then plan: INSERT INTO accounts (email, "id") VALUES('x',  <1> )
 
 INSERT INTO customers (region, id) VALUES ('de', 1), ('us', 2)
 -- tier 2: 2 shards, writes
@@ -111,12 +113,14 @@ INSERT INTO plans VALUES (1, 'a', 2.5)
 --   merge: one answer for all
 
 INSERT INTO countries (code, name) VALUES ('de', 'Germany')
--- refused 0A000: INSERT into the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
---   hint: Give the value itself, as a literal or a parameter.
+-- work out first on s1:
+--   now()
+--   then plan: INSERT INTO countries (code, name, "updated") VALUES('de', 'Germany',  <1> )
 
 INSERT INTO countries (code, name, updated) VALUES ('de', 'Germany', now())
--- refused 0A000: INSERT into the replicated table public.countries with a value that each shard would have to make for itself, by the time
---   hint: Give the value itself, as a literal or a parameter.
+-- work out first on s1:
+--   now()
+--   then plan: INSERT INTO countries (code, name, updated) VALUES('de', 'Germany',  <1> )
 
 INSERT INTO countries (code, name, updated) VALUES ('de', 'Germany', '2024-01-01 00:00+00')
 -- tier 2: 3 shards, writes
@@ -255,4 +259,75 @@ EXPLAIN ANALYZE UPDATE plans SET price = 1
 
 EXPLAIN UPDATE plans SET price = 1
 -- tier 1: route to s1, writes
+
+INSERT INTO accounts (email, balance) VALUES ('x', 1), ('y', 2), ('z', 3) ON CONFLICT DO NOTHING RETURNING id
+-- work out first on any shard:
+--   gen_random_uuid()
+--   gen_random_uuid()
+--   gen_random_uuid()
+--   then plan: INSERT INTO accounts (email, balance, "id") VALUES('x', 1,  <1> ), ('y', 2,  <2> ), ('z', 3,  <3> ) ON CONFLICT DO NOTHING RETURNING id
+
+INSERT INTO accounts VALUES (DEFAULT, 'x', 1), (gen_random_uuid(), 'y', 2), ('11111111-1111-1111-1111-111111111111', 'z', 3)
+-- work out first on any shard:
+--   gen_random_uuid()
+--   gen_random_uuid()
+--   then plan: INSERT INTO accounts VALUES( <1> , 'x', 1), ( <2> , 'y', 2), ('11111111-1111-1111-1111-111111111111', 'z', 3)
+
+INSERT INTO accounts DEFAULT VALUES RETURNING id
+-- work out first on any shard:
+--   gen_random_uuid()
+--   then plan: INSERT INTO accounts ("id") VALUES ( <1> ) RETURNING id
+
+INSERT INTO accounts (id, email) VALUES ($1, 'x')
+-- refused 0A000: the sharding key id of table public.accounts is worked out in this INSERT
+--   hint: Give it as a literal or a parameter of type uuid.
+
+INSERT INTO accounts (id, email) VALUES (coalesce($1, gen_random_uuid()), 'x')
+-- refused 0A000: the sharding key id of table public.accounts is worked out in this INSERT
+--   hint: Give it as a literal or a parameter of type uuid.
+
+INSERT INTO countries (code, name, updated) VALUES ('de', upper('Germany'), now() - interval '1 day'), ('fr', 'France', DEFAULT)
+-- work out first on s1:
+--   now() - interval '1 day'
+--   now()
+--   then plan: INSERT INTO countries (code, name, updated) VALUES('de', upper('Germany'),  <1> ), ('fr', 'France',  <2> )
+
+INSERT INTO countries (code, name, updated) VALUES ($1, $2, now())
+-- work out first on s1:
+--   now()
+--   then plan: INSERT INTO countries (code, name, updated) VALUES($1, $2,  <1> )
+
+INSERT INTO countries (code, name) VALUES ('de', 'Germany') ON CONFLICT (code) DO UPDATE SET updated = now()
+-- work out first on s1:
+--   now()
+--   now()
+--   then plan: INSERT INTO countries (code, name, "updated") VALUES('de', 'Germany',  <1> ) ON CONFLICT (code) DO UPDATE SET updated = <2>
+
+UPDATE countries SET name = 'D', updated = now() WHERE code = 'de' AND updated < current_timestamp - interval '1 hour'
+-- work out first on s1:
+--   now()
+--   current_timestamp
+--   then plan: UPDATE countries SET name = 'D', updated = <1> WHERE code = 'de' AND updated < <2> - interval '1 hour'
+
+UPDATE countries SET updated = now() WHERE code = 'de' RETURNING now()
+-- refused 0A000: a write to the replicated table public.countries with a value that each shard would have to make for itself, by the time
+--   hint: Give the value itself, as a literal or a parameter.
+
+UPDATE countries SET updated = clock_timestamp() WHERE code = 'de'
+-- refused 0A000: a write to the replicated table public.countries with a value that each shard would have to make for itself, by a volatile function
+--   hint: Give the value itself, as a literal or a parameter.
+
+DELETE FROM countries WHERE updated < now() - interval '1 year' RETURNING code
+-- work out first on s1:
+--   now()
+--   then plan: DELETE FROM countries WHERE updated < <1> - interval '1 year' RETURNING code
+
+MERGE INTO countries c USING (VALUES ('de')) v(code) ON c.code = v.code WHEN NOT MATCHED THEN INSERT (code) VALUES (v.code)
+-- refused 0A000: MERGE into the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+--   hint: Give the value itself, as a literal or a parameter.
+
+INSERT INTO orders (id, tenant_id) VALUES (1, abs(-5)), (2, 6)
+-- work out first on any shard:
+--   abs(-5)
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> ), (2, 6)
 

@@ -1,0 +1,280 @@
+#include "planner/work_out.h"
+
+#include <algorithm>
+
+#include "base/sql_quote.h"
+#include "parser/scanner.h"
+
+namespace kintsugi::planner {
+
+using parser::Token;
+using parser::TokenKind;
+
+bool stands_alone(std::string_view text, parser::Range range) {
+  parser::Scanner scanner(text.substr(0, range.end));
+  scanner.seek(range.begin);
+  for (;;) {
+    const Token token = scanner.next();
+    if (token.kind == TokenKind::kEnd) return true;
+    if (token.kind == TokenKind::kError || token.kind == TokenKind::kParameter ||
+        parser::is_keyword(text, token, "select") || parser::is_keyword(text, token, "table") ||
+        parser::is_keyword(text, token, "values")) {
+      return false;
+    }
+  }
+}
+
+std::string default_of(const Relation& relation, const Column& column) {
+  if (column.identity == 0) return column.default_expression;
+  const std::string table = quote_identifier(relation.schema) + "." + quote_identifier(relation.name);
+  return "pg_catalog.nextval(pg_catalog.pg_get_serial_sequence(" + quote_literal(table) + ", " +
+         quote_literal(column.name) + ")::pg_catalog.regclass)";
+}
+
+bool CellCollector::take_default(const Column& column, std::optional<std::size_t> position) {
+  if (insert_.with != nullptr || insert_.overriding == "user") return false;
+  std::string expression = default_of(relation_, column);
+  if (expression.empty()) return false;
+  if (column.identity == 'a') overrides_ = true;
+  rows_.back().push_back({position, std::move(expression)});
+  if (!position && rows_.size() == 1) added_.push_back(column.name);
+  return true;
+}
+
+bool CellCollector::take_value(const parser::Expr& value, std::size_t position) {
+  if (insert_.with != nullptr || insert_.overriding == "user" || !stands_alone(text_, value.range))
+    return false;
+  rows_.back().push_back({position, {}});
+  return true;
+}
+
+bool CellCollector::empty() const {
+  return std::all_of(rows_.begin(), rows_.end(), [](const auto& row) { return row.empty(); });
+}
+
+namespace {
+
+// The text of `whole` with the calls taken out of it. False: they do not lie there one after the other.
+bool take_out(std::vector<parser::Range> calls, std::string_view text, parser::Range whole,
+              WorkOutTemplate& made) {
+  std::sort(calls.begin(), calls.end(),
+            [](const parser::Range& a, const parser::Range& b) { return a.begin < b.begin; });
+  std::uint32_t at = whole.begin;
+  for (const parser::Range& call : calls) {
+    if (call.begin < at || call.end > whole.end) return false;
+    made.parts.push_back({Piece{.kind = Piece::Kind::kOwn, .range = {at, call.begin}}});
+    made.expressions.emplace_back(call.of(text));
+    at = call.end;
+  }
+  made.parts.push_back({Piece{.kind = Piece::Kind::kOwn, .range = {at, whole.end}}});
+  return true;
+}
+
+}  // namespace
+
+std::optional<WorkOutTemplate> CellCollector::make(parser::Range whole, std::size_t columns,
+                                                   std::vector<parser::Range> times) {
+  if (empty() && times.empty()) return std::nullopt;
+  WorkOutTemplate made;
+  if (!times.empty()) {
+    if (insert_.source == nullptr) return std::nullopt;
+    const std::uint32_t behind = insert_.source->body->value_rows.back().end;
+    if (!take_out(std::move(times), text_, {behind, whole.end}, made)) return std::nullopt;
+  }
+  TextEdits edits(text_, true);
+  std::string added;
+  for (const std::string& name : added_) added += ", " + quote_identifier(name);
+  const std::string overriding =
+      overrides_ && insert_.overriding.empty() ? " OVERRIDING SYSTEM VALUE " : std::string();
+  made.default_values = insert_.source == nullptr;
+  std::uint32_t rows_begin = 0;
+  if (!insert_.columns_range.empty()) {
+    if (!added.empty()) edits.insert(insert_.columns_range.end - 1, added);
+    if (!overriding.empty()) edits.insert(insert_.columns_range.end, overriding);
+  } else {
+    std::string names;
+    for (std::size_t i = 0; i < columns && i < relation_.columns.size(); ++i)
+      names += ", " + quote_identifier(relation_.columns[i].name);
+    names += added;
+    std::string list = added.empty() ? std::string() : " (" + names.substr(2) + ")";
+    edits.insert(insert_.table.range.end, list + overriding);
+  }
+  if (made.default_values) {
+    rows_begin = insert_.columns_range.empty() ? insert_.table.range.end : insert_.columns_range.end;
+  } else {
+    rows_begin = insert_.source->body->value_rows.front().begin;
+  }
+  made.head = edits.make({whole.begin, rows_begin});
+  made.rows = std::move(rows_);
+  return made;
+}
+
+std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole) {
+  if (analyzer.time_calls.empty()) return std::nullopt;
+  WorkOutTemplate made;
+  if (!take_out(analyzer.time_calls, analyzer.statement().text(), whole, made)) return std::nullopt;
+  return made;
+}
+
+bool times_can_be_worked_out(const Analyzer& analyzer, parser::Range returning) {
+  if (analyzer.other_times) return false;
+  return std::none_of(analyzer.time_calls.begin(), analyzer.time_calls.end(), [&](const parser::Range& call) {
+    return call.begin >= returning.begin && call.end <= returning.end;
+  });
+}
+
+namespace {
+
+// The values of a row in parentheses, each as a range of the text.
+std::vector<parser::Range> values_of(std::string_view text, parser::Range row) {
+  std::vector<parser::Range> values;
+  parser::Scanner scanner(text.substr(0, row.end));
+  scanner.seek(row.begin);
+  int depth = 0;
+  for (;;) {
+    const Token token = scanner.next();
+    if (token.kind == TokenKind::kEnd || token.kind == TokenKind::kError) return values;
+    const bool opens = parser::is_symbol(text, token, "(") || parser::is_symbol(text, token, "[");
+    const bool closes = parser::is_symbol(text, token, ")") || parser::is_symbol(text, token, "]");
+    if (closes) --depth;
+    if (depth >= 1) {
+      if (depth == 1 && parser::is_symbol(text, token, ",")) {
+        values.push_back({});
+      } else {
+        if (values.empty()) values.push_back({});
+        parser::Range& value = values.back();
+        if (value.empty()) value.begin = token.begin;
+        value.end = token.end;
+      }
+    }
+    if (opens) ++depth;
+  }
+}
+
+// Where DEFAULT VALUES stands.
+std::optional<parser::Range> default_values_in(std::string_view text, std::uint32_t begin) {
+  parser::Scanner scanner(text);
+  scanner.seek(begin);
+  Token before;
+  for (;;) {
+    const Token token = scanner.next();
+    if (token.kind == TokenKind::kEnd || token.kind == TokenKind::kError) return std::nullopt;
+    if (parser::is_keyword(text, before, "default") && parser::is_keyword(text, token, "values"))
+      return parser::Range{before.begin, token.end};
+    before = token;
+  }
+}
+
+// Puts a row together: its text with the worked out values in their places.
+class Pieces {
+ public:
+  explicit Pieces(std::string head) { plan_.parts.push_back(std::move(head)); }
+  void text(std::string_view text) { plan_.parts.back() += text; }
+  void worked(std::string expression) {
+    plan_.expressions.push_back(std::move(expression));
+    plan_.parts.emplace_back();
+  }
+  WorkOut take() { return std::move(plan_); }
+
+ private:
+  WorkOut plan_;
+};
+
+}  // namespace
+
+Result<Plan> work_out_insert(const WorkOutTemplate& work, const InsertRows& rows, const InsertTemplate& insert,
+                             const RenderContext& context) {
+  const std::string_view text = context.values.normal->text();
+  const std::uint32_t end = context.values.normal->units().back().end;
+  KG_TRY(std::string head, render(work.head, context));
+  Pieces made(std::move(head));
+  std::uint32_t rest = end;
+  if (work.default_values) {
+    const auto words = default_values_in(text.substr(0, end), context.values.begin);
+    if (!words)
+      return fail(sqlstate::kNotSupported, "this INSERT ... DEFAULT VALUES", "Name the key's column.");
+    made.text(" VALUES (");
+    bool first = true;
+    for (const auto& cell : work.rows.front()) {
+      if (!std::exchange(first, false)) made.text(", ");
+      made.worked(cell.expression);
+    }
+    made.text(")");
+    rest = words->end;
+  } else {
+    const auto texts = rows.texts();
+    if (texts.empty() || texts.size() != rows.size())
+      return fail(sqlstate::kNotSupported, "INSERT of these rows into " + insert.display,
+                  "Give the values themselves, as literals or parameters.");
+    for (std::size_t row = 0; row < texts.size(); ++row) {
+      if (row > 0) made.text(", ");
+      const auto& cells = work.rows[rows.analysed(row)];
+      const auto values = values_of(text, texts[row]);
+      made.text("(");
+      bool first = true;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!std::exchange(first, false)) made.text(", ");
+        const auto cell =
+            std::find_if(cells.begin(), cells.end(), [&](const auto& each) { return each.position == i; });
+        if (cell == cells.end())
+          made.text(values[i].of(text));
+        else
+          made.worked(cell->expression.empty() ? std::string(values[i].of(text)) : cell->expression);
+      }
+      for (const auto& cell : cells) {
+        if (cell.position) continue;
+        if (!std::exchange(first, false)) made.text(", ");
+        made.worked(cell.expression);
+      }
+      made.text(")");
+    }
+    rest = texts.back().end;
+  }
+  if (work.parts.empty()) {
+    made.text(text.substr(rest, end - rest));
+  } else {
+    for (std::size_t i = 0; i < work.parts.size(); ++i) {
+      KG_TRY(const std::string part, render(work.parts[i], context));
+      if (i > 0) made.worked(work.expressions[i - 1]);
+      made.text(" " + part);
+    }
+  }
+  WorkOut plan = made.take();
+  plan.shard = context.shard;
+  return Plan(std::move(plan));
+}
+
+Result<Plan> work_out_write(const WorkOutTemplate& work, const RenderContext& context) {
+  WorkOut plan;
+  plan.shard = context.shard;
+  plan.expressions = work.expressions;
+  for (const TextTemplate& part : work.parts) {
+    KG_TRY(std::string text, render(part, context));
+    plan.parts.push_back(std::move(text));
+  }
+  return Plan(std::move(plan));
+}
+
+std::string query_of(const WorkOut& plan) {
+  std::string columns, values;
+  for (std::size_t i = 0; i < plan.expressions.size(); ++i) {
+    const std::string name = "v" + std::to_string(i);
+    columns +=
+        (i > 0 ? ", " : "") + name + "::pg_catalog.text, pg_catalog.pg_typeof(" + name + ")::pg_catalog.text";
+    values += (i > 0 ? ", (" : "(") + plan.expressions[i] + ") AS " + name;
+  }
+  // OFFSET 0 keeps PostgreSQL from working a value out twice.
+  return "SELECT " + columns + " FROM (SELECT " + values + " OFFSET 0) AS worked";
+}
+
+std::string text_with(const WorkOut& plan, const std::vector<std::optional<std::string>>& row) {
+  std::string text = plan.parts.front();
+  for (std::size_t i = 0; i < plan.expressions.size(); ++i) {
+    const auto& value = row[2 * i];
+    text += " " + (value ? quote_literal(*value) : std::string("NULL"));
+    text += "::" + row[2 * i + 1].value_or("text") + " " + plan.parts[i + 1];
+  }
+  return text;
+}
+
+}  // namespace kintsugi::planner

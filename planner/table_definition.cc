@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/analyse.h"
+#include "shardmap/sequences.h"
 
 namespace kintsugi::planner {
 
@@ -13,8 +14,6 @@ using shardmap::ShardId;
 
 namespace {
 
-constexpr std::uint32_t kStep = 128, kBigStep = 4096;  // of int and bigint
-
 bool is_serial(std::string_view type) {
   static constexpr std::string_view kSerial[] = {"serial",  "serial4",     "bigserial",
                                                  "serial8", "smallserial", "serial2"};
@@ -22,8 +21,8 @@ bool is_serial(std::string_view type) {
 }
 
 std::string options(bool big, ShardId shard) {
-  const std::uint32_t step = big ? kBigStep : kStep;
-  return "(START WITH " + std::to_string(shard % step == 0 ? step : shard % step) + " INCREMENT BY " +
+  const std::uint32_t step = shardmap::sequence_step(big);
+  return "(START WITH " + std::to_string(shardmap::sequence_start(shard, step)) + " INCREMENT BY " +
          std::to_string(step) + ")";
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/sql_quote.h"
+#include "shardmap/sequences.h"
 #include "shardmap/table_check.h"
 
 namespace kintsugi::shardmap {
@@ -90,6 +92,24 @@ Status check_placement(const ShardMap& map, const Table& table, Deadline deadlin
   return {};
 }
 
+// With one shard there is nobody to count apart from: the job that makes a second one sees to it.
+Status set_sequences_apart(const ShardMap& map, const Table& table, Deadline deadline) {
+  if (map.shards().size() < 2) return {};
+  const std::string name = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+  std::vector<std::pair<const Shard*, std::unique_ptr<PgSession>>> sessions;
+  std::int64_t last = 0;
+  for (const Shard* shard : map.shards()) {
+    KG_TRY(auto session, PgSession::connect(shard->dsn, true, deadline.sooner(Deadline::in(kConnectDeadline))));
+    const auto here = last_of_sequences(*session, name, deadline);
+    if (!here && here.error().sqlstate == "42P01") continue;  // it owns none of the map
+    if (!here) return fail(here.error());
+    last = std::max(last, *here);
+    sessions.emplace_back(shard, std::move(session));
+  }
+  for (auto& [shard, session] : sessions) KG_CHECK(count_apart(*session, shard->id, name, last, deadline));
+  return {};
+}
+
 }  // namespace
 
 Result<MapPtr> MapCommands::alter_shard(const edit::AlterShard& request, Deadline deadline) {
@@ -149,7 +169,10 @@ Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
       [&](const ShardMap& map) -> Result<MapEdit> {
         MapEdit edit{edit::PutTable{table}};
         KG_CHECK(apply(map, edit));  // what is wrong in itself is told before rows are read
-        if (table.kind == TableKind::kSharded) KG_CHECK(check_placement(map, table, deadline));
+        if (table.kind == TableKind::kSharded) {
+          KG_CHECK(check_placement(map, table, deadline));
+          KG_CHECK(set_sequences_apart(map, table, deadline));
+        }
         return edit;
       },
       deadline);

@@ -140,13 +140,16 @@ Status carry_sequences(PgSession& source, PgSession& target, const std::vector<M
       KG_TRY(const auto rows,
              source.query("SELECT last_value FROM " + sequence + " WHERE is_called", {}, deadline));
       if (rows.empty()) continue;
-      KG_CHECK(target.run("SELECT setval(" + quote_literal(sequence) + "::regclass, " + *rows[0][0] +
-                              ") FROM " + sequence +
-                              " s JOIN pg_sequence q ON q.seqrelid = " + quote_literal(sequence) +
-                              "::regclass WHERE NOT s.is_called OR CASE WHEN q.seqincrement > 0 "
-                              "THEN s.last_value < " +
-                              *rows[0][0] + " ELSE s.last_value > " + *rows[0][0] + " END",
-                          {}, deadline));
+      const std::string& last = *rows[0][0];
+      // Where it counts apart from other shards it goes on doing so: to the next value of its own.
+      KG_CHECK(target.run(
+          "SELECT setval(q.seqrelid, CASE WHEN abs(q.seqincrement) = 1 THEN " + last + " ELSE " + last +
+              " + mod(mod(q.seqstart - " + last +
+              ", q.seqincrement) + q.seqincrement, q.seqincrement) END) FROM " + sequence +
+              " s JOIN pg_sequence q ON q.seqrelid = " + quote_literal(sequence) +
+              "::regclass WHERE NOT s.is_called OR CASE WHEN q.seqincrement > 0 THEN s.last_value < " + last +
+              " ELSE s.last_value > " + last + " END",
+          {}, deadline));
     }
   }
   return {};

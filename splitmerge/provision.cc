@@ -6,6 +6,7 @@
 #include "shardmap/failpoint.h"
 #include "shardmap/local_map.h"
 #include "shardmap/map_feed.h"
+#include "shardmap/sequences.h"
 #include "splitmerge/copy_pipe.h"
 #include "splitmerge/fence.h"
 #include "splitmerge/follow.h"
@@ -120,6 +121,28 @@ Status Provision::check_schema() {
   return fail(error);
 }
 
+// What the columns of sharded tables make on one shard is nothing that another makes.
+Status Provision::set_sequences_apart() {
+  std::vector<std::pair<shardmap::ShardId, std::unique_ptr<shardmap::PgSession>>> others;
+  for (const auto* shard : stored_.map->shards()) {
+    if (shard->id == fresh_->id || shard->state == shardmap::ShardState::kPreparing) continue;
+    KG_TRY(auto session, open_session(shard->dsn, name_, lease_, soon()));
+    others.emplace_back(shard->id, std::move(session));
+  }
+  for (const Table* table : stored_.map->tables()) {
+    if (table->kind != TableKind::kSharded) continue;
+    const std::string name = qualified(*table);
+    std::int64_t last = 0;
+    for (auto& [id, session] : others) {
+      KG_TRY(const std::int64_t here, shardmap::last_of_sequences(*session, name, soon()));
+      last = std::max(last, here);
+    }
+    for (auto& [id, session] : others) KG_CHECK(shardmap::count_apart(*session, id, name, last, soon()));
+    KG_CHECK(shardmap::count_apart(*target_, fresh_->id, name, last, soon()));
+  }
+  return {};
+}
+
 // No write to a replicated table gets by that does not know the new shard.
 Status Provision::fence() {
   const std::string prefix = "CREATE OR REPLACE TRIGGER kintsugi_fence_" + std::to_string(lease_.id());
@@ -183,6 +206,7 @@ Status Provision::fill() {
     KG_CHECK(take_schema());
     failpoint("provision: schema");
     KG_CHECK(check_schema());
+    KG_CHECK(set_sequences_apart());
     if (!replicated_.empty()) {
       KG_CHECK(fence());
       failpoint("provision: fenced");

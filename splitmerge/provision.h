@@ -32,6 +32,7 @@ class Provision {
   Result<std::vector<std::string>> not_shared();
   Status take_schema();
   Status check_schema();
+  Status set_sequences_apart();
   Status fence();
   Status drop();
   Status copy_replicated();

@@ -13,11 +13,14 @@ class ProvisionTest : public Moving {
         "CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE SCHEMA aux; CREATE SEQUENCE aux.numbers;"
         "CREATE FUNCTION aux.twice(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';"
         "CREATE TABLE orders (tenant bigint NOT NULL, id bigint NOT NULL, m mood, PRIMARY KEY (tenant, id));"
+        "CREATE TABLE tickets (tenant bigint NOT NULL, id bigserial, n serial, PRIMARY KEY (tenant, id));"
         "CREATE INDEX ON orders (m) WHERE id > 5; CREATE TABLE plans (id serial PRIMARY KEY, name text)");
     pgtest::psql(dsn(1), "CREATE TABLE at_home (id int)");
     on_both("INSERT INTO plans (name) SELECT 'plan ' || n FROM generate_series(1, 50) n");
     pgtest::psql(dsn(1), "INSERT INTO orders SELECT t, 1, 'sad' FROM generate_series(0, 299) t");
+    pgtest::psql(dsn(1), "INSERT INTO tickets SELECT 150 FROM generate_series(1, 5000)");
     put_table("orders");
+    put_table("tickets");
     must(change().edit({edit::PutTable{Table{"public", "plans", TableKind::kReplicated, "", {}}}}, soon()));
     pgtest::psql(clusters_[1]->dsn(), "DROP DATABASE IF EXISTS shard3 WITH (FORCE);\nCREATE DATABASE shard3");
     must(change().create_shard({"s3", third(), shardmap::ShardState::kPreparing}, soon()));
@@ -48,6 +51,31 @@ TEST_F(ProvisionTest, ANewShardGetsTheSchemaAndTheReplicatedRowsAndIsThenUsed) {
   ASSERT_EQ(moved.state, JobState::kDone) << story(moved);
   EXPECT_EQ(pgtest::psql(third(), "SELECT count(*) FROM orders"), "100");
   EXPECT_EQ(jobs().submit(provision(), soon()).error().sqlstate, "55000");
+  expect_clean();
+}
+
+// A remainder of its own for each shard, also behind the rows that a move has brought.
+TEST_F(ProvisionTest, SequencesOfShardedTablesCountApartFromThenOn) {
+  start_runner();
+  const JobInfo job = done(provision());
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  const std::string next =
+      "INSERT INTO tickets VALUES (150) RETURNING id % 4096, n % 128, id > 5000 AND n > 5000";
+  const auto own = [this](const char* shard) {
+    const std::string id = std::to_string(map()->shard_named(shard)->id);
+    return id + "|" + id + "|t";
+  };
+  EXPECT_EQ(pgtest::psql(dsn(1), next), own("s1"));
+  EXPECT_EQ(pgtest::psql(dsn(2), next), own("s2"));
+  EXPECT_EQ(pgtest::psql(third(), next), own("s3"));
+  pgtest::psql(dsn(2), "DELETE FROM tickets");
+  pgtest::psql(third(), "DELETE FROM tickets");
+  pgtest::psql(dsn(1), "INSERT INTO tickets SELECT 150 FROM generate_series(1, 50)");
+  const JobInfo moved = done(move_of("b", "s3"));
+  ASSERT_EQ(moved.state, JobState::kDone) << story(moved);
+  EXPECT_EQ(pgtest::psql(third(), next), own("s3"));
+  EXPECT_EQ(pgtest::psql(third(), "SELECT max(id) = (SELECT last_value FROM tickets_id_seq) FROM tickets"),
+            "t");
   expect_clean();
 }
 

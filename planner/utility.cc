@@ -52,6 +52,20 @@ class Utilities {
     fix(std::move(plan));
   }
 
+  // A temporary table lives on one connection and would hide the table of all shards from there on.
+  bool hides_placed(const parser::QualifiedName& name) {
+    RelationUse use = analyzer_.resolve(name);
+    if (use.table == nullptr && name.schema() == "pg_temp") {
+      for (const std::string& schema : analyzer_.names().search_path)
+        if (use.table == nullptr) use.table = analyzer_.map().table(schema, name.name());
+    }
+    if (use.table == nullptr || use.table->kind == shardmap::TableKind::kHome) return false;
+    refuse(refused(
+        "a temporary table or view with the name of " + use.table->display() + ", which all shards have",
+        "Give it another name."));
+    return true;
+  }
+
   // Where a relation is: on all shards, or at home. An index and a sequence are where their table is, a view
   // where all it reads is.
   RelationUse where(const parser::QualifiedName& name) {
@@ -131,6 +145,7 @@ class Utilities {
     everywhere({}, !index->concurrently);
   }
   void operator()(const parser::CreateView* view) {
+    if (view->temporary && hides_placed(view->name)) return;
     const bool readable = !view->temporary && view->query != nullptr && everywhere_readable(*view->query);
     if (!view->materialized) return readable ? everywhere() : of_home_tables(*view->query, "a view");
     of_home_tables(*view->query, "a materialized view");
@@ -289,7 +304,10 @@ std::optional<shardmap::Table> Utilities::placement(const parser::CreateTable& t
 }
 
 void Utilities::operator()(const parser::CreateTable* table) {
-  if (table->temporary) return at_home();
+  if (table->temporary) {
+    if (!hides_placed(table->name)) at_home();
+    return;
+  }
   if (!table->partition_of.empty()) return placed(where(table->partition_of)) ? everywhere() : at_home();
   if (std::any_of(table->inherits.begin(), table->inherits.end(),
                   [&](const parser::QualifiedName& parent) { return placed(where(parent)); }))
@@ -365,6 +383,7 @@ void Utilities::operator()(const parser::CreateTable* table) {
 }
 
 void Utilities::operator()(const parser::CreateTableAs* table) {
+  if (table->temporary && hides_placed(table->name)) return;
   if (table->query == nullptr) return at_home();
   of_home_tables(*table->query, "CREATE TABLE AS");
 }

@@ -354,3 +354,18 @@ CREATE TABLE sums (tenant_id bigint, a int, b int GENERATED ALWAYS AS (a * 2) ST
 --   s1, s2, s3: CREATE TABLE sums (tenant_id bigint, a int, b int GENERATED ALWAYS AS (a * 2) STORED, c text DEFAULT CAST('x' AS text))
 --   record public.sums sharded by tenants (tenant_id)
 
+CREATE TEMP TABLE orders (id int)
+-- refused 0A000: a temporary table or view with the name of public.orders, which all shards have
+--   hint: Give it another name.
+
+CREATE TEMPORARY TABLE pg_temp.plans AS SELECT 1
+-- refused 0A000: a temporary table or view with the name of public.plans, which all shards have
+--   hint: Give it another name.
+
+CREATE TEMP VIEW countries AS SELECT 1
+-- refused 0A000: a temporary table or view with the name of public.countries, which all shards have
+--   hint: Give it another name.
+
+CREATE TEMP TABLE scratch (id int)
+-- tier 1: route to s1, writes
+

@@ -2,26 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "parser/parser.h"
 #include "parser/statement_cache.h"
+#include "tests/allocations.h"
 #include "tests/parser/agreement.h"
-
-// Counts allocations of this program, to show where there are none.
-static std::size_t allocations = 0;
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size); memory != nullptr) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace kintsugi::parser {
 namespace {
@@ -237,12 +221,12 @@ TEST(Cache, AHitAllocatesNothing) {
     ASSERT_TRUE(n.read(t, whole(t)));
     cache.insert(n, 0, 1, 0);
   }
-  const std::size_t before = allocations;
+  const std::size_t before = kintsugi::testing::allocations;
   bool found = true;
   for (int i = 0; i < 100; ++i)
     for (const std::string_view t : {text, other})
       found = found && n.read(t, whole(t)) && cache.find(n, 0) != nullptr;
-  const std::size_t after = allocations;
+  const std::size_t after = kintsugi::testing::allocations;
   EXPECT_TRUE(found);
   EXPECT_EQ(after, before);
 }

@@ -1,25 +1,8 @@
 // Planning a statement that goes to one shard allocates nothing, and costs the same for a map of any size.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
+#include "tests/allocations.h"
 #include "tests/planner/fixture.h"
-
-namespace {
-thread_local std::size_t allocations = 0;
-}
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace kintsugi::planner::testing {
 namespace {
@@ -31,9 +14,9 @@ std::size_t allocations_of(std::string_view text, std::vector<Parameter> paramet
   EXPECT_TRUE(analysis) << text;
   const Values values{&planning.normal, 0, parameters};
   (void)make_plan(**analysis, values, *world.map);  // buffers grow
-  const std::size_t before = allocations;
+  const std::size_t before = kintsugi::testing::allocations;
   const auto plan = make_plan(**analysis, values, *world.map);
-  const std::size_t after = allocations;
+  const std::size_t after = kintsugi::testing::allocations;
   EXPECT_TRUE(plan && std::holds_alternative<Route>(*plan)) << text;
   return after - before;
 }

@@ -1,27 +1,9 @@
 // A lookup allocates nothing, an entry costs at most 64 bytes beyond its key, an edit copies little.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "shardmap/map_edit.h"
 #include "shardmap/pg_hash.h"
-
-// The compiler may not look into these: inlined into a caller they look like a mismatched pair to g++ 12.
-namespace {
-thread_local std::size_t allocations = 0;
-}
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/allocations.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -59,7 +41,7 @@ TEST(LookupCost, ALookupAllocatesNothingAndAnEntryIsSmall) {
       const Mapping& mapping = *map->mapping("m");
       std::string key;
       key.reserve(64);
-      const std::size_t before = allocations;
+      const std::size_t before = kintsugi::testing::allocations;
       int found = 0;
       for (int i = 0; i < 1000; ++i) {
         key.clear();
@@ -71,7 +53,7 @@ TEST(LookupCost, ALookupAllocatesNothingAndAnEntryIsSmall) {
           break;
         }
       }
-      EXPECT_EQ(allocations, before);
+      EXPECT_EQ(kintsugi::testing::allocations, before);
       EXPECT_EQ(found, 1000);
     }
   }
@@ -87,9 +69,9 @@ TEST(LookupCost, AHashLookupAllocatesNothing) {
   ASSERT_TRUE(map);
   const std::string key = *encode_key({KeyType::kText, KeyType::kNumeric}, {"tenant", "-12345.678"});
   const Mapping& mapping = *(*map)->mapping("h");
-  const std::size_t before = allocations;
+  const std::size_t before = kintsugi::testing::allocations;
   EXPECT_TRUE(mapping.find(key));
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(kintsugi::testing::allocations, before);
 }
 
 }  // namespace kintsugi::shardmap

@@ -2,41 +2,8 @@
 // there.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
+#include "tests/allocations.h"
 #include "tests/wire/every_message.h"
-
-namespace {
-thread_local std::size_t allocations = 0, largest = 0;
-
-void* counted(std::size_t size) {
-  ++allocations;
-  largest = std::max(largest, size);
-  void* memory = std::malloc(size);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t size) {
-  return counted(size);
-}
-void* operator new[](std::size_t size) {
-  return counted(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace kintsugi::wire {
 namespace {
@@ -44,15 +11,15 @@ using namespace std::string_view_literals;
 
 template <class Do>
 std::size_t largest_allocation(Do&& what) {
-  largest = 0;
+  kintsugi::testing::largest_allocation = 0;
   what();
-  return largest;
+  return kintsugi::testing::largest_allocation;
 }
 template <class Do>
 std::size_t count_allocations(Do&& what) {
-  allocations = 0;
+  kintsugi::testing::allocations = 0;
   what();
-  return allocations;
+  return kintsugi::testing::allocations;
 }
 }  // namespace
 

@@ -65,7 +65,9 @@ SELECT h.inhrelid, n.nspname || '.' || p.relname
   JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace ORDER BY h.inhrelid, h.inhseqno)";
 
 constexpr const char* kFunctions = R"(
-SELECT n.nspname, p.proname, p.prokind, p.provolatile, p.proretset, l.lanname NOT IN ('internal', 'c'), p.prorettype
+SELECT n.nspname, p.proname, p.prokind, p.provolatile, p.proretset, l.lanname NOT IN ('internal', 'c'), p.prorettype,
+       CASE WHEN n.nspname IN ('pg_catalog', 'information_schema') OR l.lanname IN ('internal', 'c') THEN NULL
+            WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END
   FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
   JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE n.nspname !~ '^pg_(toast|temp)')";
 
@@ -199,6 +201,7 @@ class Reading {
       function.returns_set = truth(row[4]);
       function.reads_tables = truth(row[5]) && function.volatility != 'i';
       function.returns = oid(row[6]);
+      if (function.reads_tables) function.body = text(row[7]);
       builder_.add_function(std::move(function));
     }
     return {};

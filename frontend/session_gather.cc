@@ -2,6 +2,7 @@
 // runs there.
 #include <algorithm>
 
+#include "base/sql_quote.h"
 #include "executor/gather.h"
 #include "frontend/session.h"
 
@@ -28,6 +29,10 @@ io::Task<Status> Session::open_at(Place* place, bool writes) {
 
 io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
   const bool own_transaction = !txn_.open;
+  if (own_transaction && !gather.cursor.empty()) {
+    co_return StatementEnd::refused(
+        {.sqlstate = "25P01", .message = "DECLARE CURSOR can only be used in transaction blocks"});
+  }
   if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
   auto running = gather_and_finish(std::move(gather), run);
   StatementEnd end = co_await std::move(running);
@@ -54,6 +59,21 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
     auto opened = open_at(*joined, gather.writes && shard == gather.finisher);
     if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
   }
+  if (!gather.cursor.empty() && cursors_.contains(gather.cursor)) {
+    // One of that name had its tables here, and is closed, or this is a mistake.
+    std::string tables;
+    for (const planner::GatheredRelation& relation : gather.relations)
+      tables += (tables.empty() ? "" : ", ") + quote_identifier(relation.temporary);
+    auto place = place_at(gather.finisher);
+    auto dropping = executor::run_control_query((*place)->lease.get(), "DROP TABLE IF EXISTS " + tables,
+                                                &waiter_, Deadline::in(kControlTimeout));
+    if (auto dropped = co_await std::move(dropping); !dropped) {
+      Error error = std::move(dropped).error();
+      if (error.sqlstate == "55006")
+        error = {.sqlstate = "42P03", .message = "cursor \"" + gather.cursor + "\" already exists"};
+      co_return StatementEnd::refused(error);
+    }
+  }
   executor::GatherRequest request;
   for (planner::GatheredRelation& relation : gather.relations) {
     executor::GatherRequest::Relation& wanted = request.relations.emplace_back();
@@ -77,11 +97,15 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
   executor::GatherResult filled = co_await std::move(filling);
   if (!filled.ok) co_return StatementEnd{.failed = true, .error = std::move(filled.error)};
   planner::FanOut last;
+  const ShardId finisher_shard = gather.finisher;
   last.tasks.push_back({gather.finisher, std::move(gather.text)});
   last.writes = gather.writes;
+  const std::string cursor = std::move(gather.cursor);
   auto finishing = run_fan_out(std::move(last), run);
   StatementEnd end = co_await std::move(finishing);
-  if (!end.failed) {
+  if (!end.failed && !cursor.empty()) {
+    cursors_[cursor] = finisher_shard;
+  } else if (!end.failed) {
     auto dropping = gathering.drop();
     co_await std::move(dropping);
   }

@@ -124,6 +124,14 @@ void take_tables(Analyzer& analyzer, Analysis& analysis) {
       analysis.depends_on_parameters = true;
 }
 
+std::optional<Error> sees_one_shard(const Analyzer& analyzer) {
+  if (analyzer.reads_sharded.empty()) return std::nullopt;
+  return refused(
+      "the function " + analyzer.reads_sharded + ", in a statement without a sharding key",
+      "It would see the rows of one shard. Send its statements themselves, or call it in a statement "
+      "that says with = which sharding key it is for.");
+}
+
 void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits, const WriteClauses* write) {
   // Views with sharded tables are put in as subqueries, from the inside out.
   std::vector<std::unique_ptr<TextEdits>> of_units;
@@ -261,7 +269,10 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
                                "Run the write as a statement of its own, in the same transaction.");
     return;
   }
-  if (analysis.tables.empty()) return;
+  if (analysis.tables.empty()) {
+    if (auto error = sees_one_shard(analyzer)) analysis.several = std::move(*error);
+    return;
+  }
   if (auto error = hopeless(analyzer)) {
     analysis.several = std::move(*error);
     return;

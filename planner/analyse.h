@@ -28,6 +28,9 @@ void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits,
 // Why nothing of several shards can be planned for it at all; none: it may.
 std::optional<Error> hopeless(const Analyzer& analyzer);
 
+// Why a statement that names no sharded table may not run on one shard either; none: it may.
+std::optional<Error> sees_one_shard(const Analyzer& analyzer);
+
 void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis);
 
 void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& analysis);
@@ -46,7 +49,8 @@ Result<FanOutTemplate> fan_out_of(Analyzer& analyzer, const parser::Query& query
                                   const TextEdits& ownership);
 
 // Tier 4 for the query, or why not.
-Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis);
+// The temporary tables' names begin with `prefix`.
+Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis, std::string prefix = "kg");
 
 // A type that a merge may order by, and whether its text form is good enough for that.
 enum class Order : std::uint8_t { kNo, kVisible, kBinaryOnly };

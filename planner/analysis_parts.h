@@ -62,6 +62,7 @@ struct GatherTemplate {
   TextTemplate text;
   bool needs_home = false;  // the final statement reads tables of the home shard
   bool writes = false;
+  std::string cursor;  // as in Gather
 };
 
 // What has to be worked out before a write can be planned (plan.h, WorkOut).

@@ -106,6 +106,15 @@ void Analyzer::note_time(const parser::FuncCall& call) {
     other_times = true;
 }
 
+void Analyzer::look_into(const Function& function) {
+  if (!reads_sharded.empty()) return;
+  for (const shardmap::Table* table : map_.tables()) {
+    if (table->kind != shardmap::TableKind::kSharded) continue;
+    if (std::binary_search(function.mentions.begin(), function.mentions.end(), table->name))
+      reads_sharded = function.name + ", which names the sharded table " + table->schema + "." + table->name;
+  }
+}
+
 void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
   const bool window = call.over != nullptr;
   if (window) block.window_calls.push_back(&call);
@@ -143,7 +152,10 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
       } else if (built_in && among(kPlaceStable, name) && one_place.empty()) {
         one_place = name;
       }
-      if (!built_in && function->reads_tables && reads_tables.empty()) reads_tables = name;
+      if (!built_in && function->reads_tables) {
+        if (reads_tables.empty()) reads_tables = name;
+        look_into(*function);
+      }
     }
     // A function that finds its table by a name in its arguments.
     static constexpr std::string_view kByName[] = {"query_to_xml",

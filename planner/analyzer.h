@@ -146,10 +146,11 @@ class Analyzer {
   bool into = false;      // SELECT INTO
   bool whole_row = false;
   bool samples = false;
-  std::string one_place;                  // a function whose effect or answer belongs to one place
-  std::string reads_tables;               // a function that may read tables itself
-  std::string opaque;                     // a view that could not be read
-  bool session_time = false;              // now() and its like
+  std::string one_place;      // a function whose effect or answer belongs to one place
+  std::string reads_tables;   // a function that may read tables itself
+  std::string reads_sharded;  // and one whose body names a sharded table: "f, which names public.orders"
+  std::string opaque;         // a view that could not be read
+  bool session_time = false;  // now() and its like
   std::vector<parser::Range> time_calls;  // in the main text, those without arguments
   bool other_times = false;               // and there are more
   bool once = false;                      // the analysis holds for this very text only
@@ -234,6 +235,7 @@ class Analyzer {
   void walk_call(const parser::FuncCall& call, Block& block);
   void walk_column(const parser::ColumnRef& ref, Block& block);
   void walk_subquery(const parser::Subquery& subquery, Block& block);
+  void look_into(const Function& function);
   void need(const ScopeColumn& column);
   void need_all(const ScopeItem& item);
   bool linked(const Distribution& inner, const Block& block) const;

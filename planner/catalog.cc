@@ -3,6 +3,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
 
 #include "parser/parser.h"
 
@@ -151,6 +154,7 @@ void CatalogBuilder::add_function(Function function) {
   known.volatility = std::max(known.volatility, function.volatility);  // 'i' < 's' < 'v'
   known.returns_set |= function.returns_set;
   known.reads_tables |= function.reads_tables;
+  known.body += " " + function.body;
   if (known.returns != function.returns) known.returns = 0;
 }
 
@@ -159,7 +163,60 @@ void CatalogBuilder::add_type(Type type) {
   catalog_->types_.insert_or_assign(std::move(key), std::move(type));
 }
 
+std::vector<std::string> words_of(std::string_view text) {
+  std::set<std::string> words;
+  std::string word;
+  const auto end = [&] {
+    if (!word.empty()) words.insert(std::exchange(word, {}));
+  };
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '_' || c == '$' || byte >= 128)
+      word += static_cast<char>(std::tolower(byte));
+    else
+      end();
+  }
+  end();
+  return {words.begin(), words.end()};
+}
+
+// A body is read as words, not as a language: a name that stands in a comment counts, one that is put together
+// when it runs does not.
+void CatalogBuilder::find_mentions() {
+  std::map<std::string, std::vector<std::string>> named;  // what a relation's or function's name leads to
+  for (const auto& [key, relation] : catalog_->relations_) {
+    if (relation.is_system() || relation.kind == RelationKind::kIndex) continue;
+    auto& words = named[relation.name];
+    if (relation.kind == RelationKind::kView) words = words_of(relation.definition);
+  }
+  std::set<std::string> relations;
+  for (const auto& [name, words] : named) relations.insert(name);
+  std::vector<Function*> readers;
+  for (auto& [key, function] : catalog_->functions_) {
+    if (!function.reads_tables || function.schema == "pg_catalog" || function.body.empty()) continue;
+    readers.push_back(&function);
+    auto words = words_of(function.body);
+    auto& all = named[function.name];
+    all.insert(all.end(), words.begin(), words.end());
+  }
+  for (Function* function : readers) {
+    std::set<std::string> seen{function->name};
+    std::vector<std::string> left = words_of(function->body);
+    function->body.clear();
+    while (!left.empty()) {
+      const std::string word = std::move(left.back());
+      left.pop_back();
+      const auto at = named.find(word);
+      if (at == named.end() || !seen.insert(word).second) continue;
+      if (relations.contains(word)) function->mentions.push_back(word);
+      left.insert(left.end(), at->second.begin(), at->second.end());
+    }
+    std::sort(function->mentions.begin(), function->mentions.end());
+  }
+}
+
 CatalogPtr CatalogBuilder::finish() {
+  find_mentions();
   for (const auto& [key, type] : catalog_->types_) catalog_->types_by_oid_.emplace(type.oid, &type);
   std::sort(catalog_->schemas_.begin(), catalog_->schemas_.end());
   std::unique_ptr<parser::Parser> parser;
@@ -187,6 +244,7 @@ CatalogPtr CatalogBuilder::finish() {
     print.add(static_cast<std::uint64_t>(function->volatility) * 4 +
               static_cast<std::uint64_t>(function->returns_set) * 2 +
               static_cast<std::uint64_t>(function->reads_tables));
+    for (const std::string& name : function->mentions) print.add(name);
   }
   for (auto& [key, relation] : catalog_->relations_)
     std::sort(relation.children.begin(), relation.children.end());

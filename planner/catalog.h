@@ -72,6 +72,10 @@ struct Function {
   bool returns_set = false;
   bool reads_tables = true;   // may: written in SQL or a procedural language and not IMMUTABLE
   std::uint32_t returns = 0;  // pg_type OID when they agree, else 0
+  // Of those that may read tables: before finish() the text of the body, after it the names of relations that
+  // it mentions, itself or through views and other functions.
+  std::string body;
+  std::vector<std::string> mentions;
   friend bool operator==(const Function&, const Function&) = default;
 };
 
@@ -144,7 +148,12 @@ class CatalogBuilder {
   CatalogPtr finish();
 
  private:
+  void find_mentions();
+
   std::shared_ptr<Catalog> catalog_;
 };
+
+// The words of a text in a procedural language or SQL, in lower case, each once, in order.
+[[nodiscard]] std::vector<std::string> words_of(std::string_view text);
 
 }  // namespace kintsugi::planner

@@ -84,7 +84,8 @@ class OwnCondition {
 
 class GatherPlanner {
  public:
-  GatherPlanner(Analyzer& analyzer, const Analysis& analysis) : analyzer_(analyzer), analysis_(analysis) {}
+  GatherPlanner(Analyzer& analyzer, const Analysis& analysis, std::string prefix)
+      : analyzer_(analyzer), analysis_(analysis), prefix_(std::move(prefix)) {}
 
   Result<GatherTemplate> make() {
     if (analyzer_.locks)
@@ -188,6 +189,7 @@ class GatherPlanner {
   // The text gets the temporary table's name.
   void put_name(const RelationUse& use, std::size_t relation) {
     std::string name = made_.relations[relation].relation.temporary;
+    if (prefix_ != "kg") name = quote_identifier(name);
     if (!use.ref->alias.given() && use.block != nullptr) name += " AS " + quote_identifier(alias_of(use));
     edits_of(use.unit).replace(use.ref->name.range, std::move(name));
     for (int unit = use.unit; unit > 0; unit = analyzer_.units[static_cast<std::size_t>(unit)].parent)
@@ -219,7 +221,7 @@ class GatherPlanner {
       for (std::size_t i = 0; i < needed.size(); ++i)
         needed[i] = use.relation->columns[i].name == use.table->key.front();
     GatheredTemplate relation;
-    relation.relation.temporary = "kg_" + std::to_string(made_.relations.size());
+    relation.relation.temporary = prefix_ + "_" + std::to_string(made_.relations.size());
     relation.relation.of = use.display;
     relation.tables.push_back(table_of(use));
     const std::string alias = quote_identifier(alias_of(use));
@@ -300,6 +302,7 @@ class GatherPlanner {
 
   Analyzer& analyzer_;
   const Analysis& analysis_;
+  std::string prefix_;
   TextEdits main_{analyzer_.statement().text(), true};
   std::vector<std::unique_ptr<TextEdits>> of_units_;
   std::vector<bool> holds_;  // units with a gathered table in them
@@ -312,8 +315,8 @@ class GatherPlanner {
 
 }  // namespace
 
-Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis) {
-  return GatherPlanner(analyzer, analysis).make();
+Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis, std::string prefix) {
+  return GatherPlanner(analyzer, analysis, std::move(prefix)).make();
 }
 
 }  // namespace kintsugi::planner

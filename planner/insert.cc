@@ -149,6 +149,7 @@ class InsertAnalysis {
       }
       return;
     }
+    if (auto error = sees_one_shard(analyzer_)) analysis_.several = std::move(*error);
     if (!analysis_.tables.empty())
       analysis_.several = refused("INSERT into " + target.display +
                                       ", which is on the home shard alone, of rows that "

@@ -287,6 +287,7 @@ class Planner {
     Gather made;
     made.tier = gather.tier;
     made.writes = gather.writes;
+    made.cursor = gather.cursor;
     // The home shard when its tables are read, else a shard that has rows anyway.
     made.finisher = gather.needs_home ? home : all_.shards.front();
     for (const GatheredTemplate& relation : gather.relations) {

@@ -100,7 +100,10 @@ void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& cl
   if (analysis.replicated_target) return write_everywhere(analyzer, block, clauses.returning, analysis);
   TextEdits edits(analyzer.statement().text(), true);
   add_ownership(analyzer, analysis, edits, &clauses);
-  if (analysis.tables.empty()) return;
+  if (analysis.tables.empty()) {
+    if (auto error = sees_one_shard(analyzer)) analysis.several = std::move(*error);
+    return;
+  }
   if (auto error = hopeless(analyzer)) {
     analysis.several = std::move(*error);
     return;

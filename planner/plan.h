@@ -110,6 +110,8 @@ struct Gather {
   ShardId finisher = 0;
   std::string text;  // the final statement, with the temporary tables' names in it
   bool writes = false;
+  // The cursor that the final statement declares: the tables stay until the transaction ends.
+  std::string cursor;
   friend bool operator==(const Gather&, const Gather&) = default;
 };
 

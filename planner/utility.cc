@@ -216,6 +216,22 @@ class Utilities {
     if (std::find(std::begin(kEverywhere), std::end(kEverywhere), utility->head) != std::end(kEverywhere))
       return everywhere();
     at_home();
+    if (utility->head != "do") return;
+    const auto words = words_of(analyzer_.statement().text());
+    for (const shardmap::Table* table : analyzer_.map().tables())
+      if (table->kind == shardmap::TableKind::kSharded &&
+          std::binary_search(words.begin(), words.end(), table->name))
+        refuse(refused("DO that names the sharded table " + table->schema + "." + table->name,
+                       "It would see the rows of one shard. Send its statements themselves."));
+  }
+  void operator()(const parser::Call* call) {
+    at_home();
+    Block block;
+    Scope scope;
+    block.scope = &scope;
+    analyzer_.no_top();
+    analyzer_.expression(call->call, block);
+    if (auto error = sees_one_shard(analyzer_)) refuse(std::move(*error));
   }
   template <class Other>
   void operator()(const Other&) {
@@ -267,11 +283,22 @@ void Utilities::operator()(const parser::DeclareCursor* declare) {
   analysis_.writes = true;
   analysis_.anywhere = false;
   if (analysis_.tables.empty()) analysis_.home = true;
-  if (!analysis_.tables.empty())
-    analysis_.several =
-        refused("a cursor over several shards",
-                "Send the query itself, and read its rows in portions with the protocol's row limit (the "
-                "driver's fetch size), or say with = which sharding key it is for.");
+  if (analysis_.tables.empty() || std::holds_alternative<Error>(analysis_.several)) return;
+  if (declare->hold) {
+    analysis_.several = refused("a cursor WITH HOLD over several shards",
+                                "Leave WITH HOLD out and read the rows in the transaction, or say with = which "
+                                "sharding key it is for.");
+    return;
+  }
+  // Rows are brought together where the cursor is, whatever the query.
+  auto gather = gather_of(analyzer_, analysis_, "kg_" + std::string(declare->name.text));
+  if (!gather) {
+    analysis_.several = refused("a cursor over several shards with " + gather.error().message,
+                                "Say with = which sharding key it is for.");
+    return;
+  }
+  gather->cursor = declare->name.text;
+  analysis_.several = std::move(*gather);
 }
 
 std::optional<shardmap::Table> Utilities::placement(const parser::CreateTable& table,

@@ -445,3 +445,78 @@ DELETE FROM marks WHERE until > now() + interval '12 hours' RETURNING code;
 SELECT id, code, until - at, count(*) OVER () FROM marks ORDER BY id;
 INSERT INTO marks (code) SELECT 'e';
 UPDATE marks SET until = clock_timestamp();
+
+-- Cursors over several shards: their rows come together where the cursor is.
+-- must
+DECLARE c CURSOR FOR SELECT * FROM orders;
+-- must
+BEGIN;
+-- must
+DECLARE c SCROLL CURSOR FOR SELECT tenant, id, amount FROM orders ORDER BY amount NULLS FIRST, tenant, id;
+-- must
+-- ordered
+FETCH 3 FROM c;
+-- must
+MOVE FORWARD 2 IN c;
+-- must
+-- ordered
+FETCH NEXT FROM c;
+-- must
+-- ordered
+FETCH BACKWARD 2 FROM c;
+-- must
+DECLARE d CURSOR FOR SELECT state, count(*) FROM orders GROUP BY state ORDER BY state;
+-- must
+-- ordered
+FETCH ALL FROM d;
+-- must
+SELECT avg(amount) FROM orders;
+-- must
+UPDATE orders SET note = 'seen' WHERE tenant = 9;
+-- must
+-- ordered
+FETCH ABSOLUTE 2 FROM c;
+-- must
+CLOSE c;
+-- must
+DECLARE c CURSOR FOR SELECT count(*) FROM lines;
+-- must
+FETCH ALL FROM c;
+-- must
+FETCH ALL FROM nosuch;
+-- must
+ROLLBACK;
+-- must
+BEGIN;
+-- must
+DECLARE c CURSOR FOR SELECT tenant, id FROM orders ORDER BY tenant, id;
+-- must
+DECLARE c CURSOR FOR SELECT tenant, id FROM orders ORDER BY tenant DESC, id;
+-- must
+ROLLBACK;
+-- must
+BEGIN;
+-- must
+DECLARE c CURSOR FOR SELECT tenant, id FROM orders WHERE tenant = 9 ORDER BY id;
+-- must
+-- ordered
+FETCH 2 FROM c;
+-- must
+COMMIT;
+
+-- Functions that read sharded tables would see one shard's rows.
+-- refused
+SELECT orders_of(3);
+-- refused
+SELECT through(9);
+-- refused
+SELECT * FROM settings WHERE value < through(9);
+-- refused
+UPDATE settings SET value = orders_of(3);
+-- must
+SELECT twice(4);
+-- must
+SELECT orders_of(tenant) FROM orders WHERE tenant = 3 AND id = 1;
+SELECT orders_of(tenant) FROM orders;
+-- refused
+DO 'begin delete from orders; end';

@@ -2,7 +2,7 @@
 
 Rows, their order where the statement fixes it, column names and types, command tags and SQLSTATEs have to be the same,
 in the simple protocol and in the extended one with text and binary results. A statement may be refused (0A000) instead;
-what is refused is counted and listed, and a statement marked `-- must` may not be.
+what is refused is counted and listed, a statement marked `-- must` may not be, and one marked `-- refused` has to be.
 
     KINTSUGI_PROGRAM   the program to test
     KINTSUGI_SHARDS    which numbers of shards (default: 1 2 5)
@@ -51,7 +51,7 @@ def read_body(path):
         for number, line in enumerate(file, 1):
             stripped = line.strip()
             if not lines and stripped.startswith("--"):
-                if stripped in ("-- must", "-- ordered"):
+                if stripped in ("-- must", "-- ordered", "-- refused"):
                     marks.add(stripped[3:])
                 continue
             if not stripped and not lines:
@@ -178,7 +178,7 @@ class Trial:
                         run_script(connection, data)
                 continue
             compared += 1
-            if not same(plain, routed):
+            if not same(plain, routed) or "refused" in statement.marks:
                 trouble.append((statement, plain, routed))
         return trouble, refused, compared
 

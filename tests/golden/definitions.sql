@@ -271,8 +271,10 @@ DECLARE c CURSOR FOR SELECT * FROM orders WHERE tenant_id = 150
 -- tier 1: route to s2, shardlet t2, writes
 
 DECLARE c CURSOR FOR SELECT * FROM orders
--- refused 0A000: a cursor over several shards
---   hint: Send the query itself, and read its rows in portions with the protocol's row limit (the driver's fetch size), or say with = which sharding key it is for.
+-- tier 4: gather on s1
+--   kg_c_0 of public.orders (tenant_id bigint, id bigint, status text, amount numeric, qty integer, placed timestamp with time zone, note character varying, code text COLLATE "C", plan_id integer)
+--     s1, s2, s3: SELECT "tenant_id", "id", "status", "amount", "qty", "placed", "note", "code", "plan_id" FROM "public"."orders" AS "orders"
+--   text: DECLARE c CURSOR FOR SELECT * FROM "kg_c_0" AS "orders"
 
 DECLARE c CURSOR FOR SELECT * FROM settings
 -- tier 1: route to s1, writes

@@ -125,3 +125,10 @@ SELECT status, count(*) FROM orders WHERE tenant_id = 150 GROUP BY ROLLUP (statu
 SELECT * FROM orders WHERE tenant_id = 150 AND id IN (SELECT order_id FROM items WHERE tenant_id = 150 ORDER BY price LIMIT 1)
 -- tier 1: route to s2, shardlet t2
 
+SELECT total_orders(5)
+-- refused 0A000: the function total_orders, which names the sharded table public.orders, in a statement without a sharding key
+--   hint: It would see the rows of one shard. Send its statements themselves, or call it in a statement that says with = which sharding key it is for.
+
+SELECT log_it('x')
+-- tier 1: route to s1, writes
+

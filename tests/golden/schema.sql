@@ -28,4 +28,6 @@ CREATE INDEX settings_value ON settings (value);
 CREATE FUNCTION add_tax (numeric) RETURNS numeric IMMUTABLE LANGUAGE sql AS 'select $1 * 1.2';
 CREATE FUNCTION total_of (bigint) RETURNS numeric STABLE LANGUAGE sql AS 'select 1.0';
 CREATE FUNCTION log_it (text) RETURNS void LANGUAGE sql AS 'select 1';
+CREATE FUNCTION total_orders (bigint) RETURNS numeric STABLE LANGUAGE plpgsql AS 'begin return (select sum(amount) from Public.Orders where plan_id = $1); end';
+CREATE FUNCTION calls_it () RETURNS numeric LANGUAGE sql AS 'select total_orders(5)';
 CREATE TYPE mood AS ENUM ('sad', 'happy');

@@ -169,6 +169,7 @@ World make_world(const std::string& sql, shardmap::MapPtr map) {
                         : function->volatility == Volatility::kStable  ? 's'
                                                                        : 'v';
       made.reads_tables = made.volatility != 'i';
+      if (made.reads_tables) made.body = text;
       builder.add_function(std::move(made));
     } else if (const auto* schema = (*statement)->get<parser::CreateSchema>()) {
       builder.add_schema(std::string(schema->name.text));

@@ -18,6 +18,7 @@ constexpr std::size_t kFinisherBudget = 128 * 1024;  // bytes for it that the so
 constexpr std::uint64_t kManyRows = 5'000;           // worth an ANALYZE
 
 bool is_portable(const GatheredRelation& relation) {
+  if (relation.types.empty()) return false;
   for (const std::string& type : relation.types) {
     if (!portable_type(type)) return false;
   }
@@ -115,7 +116,7 @@ bool Stream::describe() {
     if (described_[i] || !branch.described()) continue;
     described_[i] = true;
     const auto columns = wire::read_row_description(branch.description());
-    bool right = columns.has_value() && columns->size() == what_.relation.types.size();
+    bool right = columns.has_value() && columns->size() == what_.relation.columns.size();
     for (std::size_t c = 0; right && binary_ && c < columns->size(); ++c)
       right = portable_type(what_.relation.types[c]) == (*columns)[c].type_oid;
     if (right) continue;
@@ -238,11 +239,13 @@ std::string Gathering::opening() const {
   for (const auto& each : request_.relations) {
     const GatheredRelation& relation = each.relation;
     std::string columns;
-    for (std::size_t i = 0; i < relation.columns.size(); ++i) {
-      columns += (i > 0 ? ", " : "") + quote_identifier(relation.columns[i]) + " " + relation.types[i];
+    if (!relation.types.empty()) {
+      for (std::size_t i = 0; i < relation.columns.size(); ++i) {
+        columns += (i > 0 ? ", " : "") + quote_identifier(relation.columns[i]) + " " + relation.types[i];
+      }
+      creates +=
+          "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
     }
-    creates +=
-        "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
     GatherResult unused;
     if (!Stream(request_, each, &unused).has_sources()) continue;
     copies += "COPY " + table_of(relation) + " (" + columns_of(relation) + ") FROM STDIN" +
@@ -255,12 +258,43 @@ std::string Gathering::insert_of(const GatheredRelation& relation, const std::st
   return "INSERT INTO " + table_of(relation) + " (" + columns_of(relation) + ") " + select;
 }
 
+// With the client's parameters. False: the error is in the result.
+io::Task<bool> Gathering::run_here(std::string text, GatherResult* result) {
+  FanRequest local;
+  local.branches.push_back({request_.finisher, std::move(text), {}});
+  local.parameter_types = request_.parameter_types;
+  local.bind.values = request_.parameters;
+  Outbox nobody;
+  local.client = &nobody;
+  local.waiter = request_.waiter;
+  local.deadline = request_.deadline;
+  local.still_wanted = request_.still_wanted;
+  local.cancel = request_.cancel;
+  Fan fan(std::move(local));
+  auto running = fan.advance();
+  FanStep step = co_await std::move(running);
+  if (step.kind != FanStep::kFailed) co_return true;
+  result->error = std::move(step.error);
+  result->sqlstate = std::move(step.sqlstate);
+  co_return false;
+}
+
 io::Task<GatherResult> Gathering::fill() {
   GatherResult result;
   Backend& finisher = *request_.finisher;
   INVARIANT(finisher.status != wire::TransactionStatus::kIdle, "what is gathered lives in a transaction");
   finisher.has_temporaries = true;
   finisher.stream.set_target(request_.waiter);
+  for (const auto& each : request_.relations) {
+    const GatheredRelation& relation = each.relation;
+    if (!relation.types.empty()) continue;
+    // PostgreSQL knows best which types, modifiers and collations the columns of a query have.
+    auto making =
+        run_here("CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns_of(relation) +
+                     ") ON COMMIT DROP AS " + relation.tasks.front().text + " WITH NO DATA",
+                 &result);
+    if (!co_await std::move(making)) co_return result;
+  }
   wire::append_query(finisher.out.compose(), opening());
   (void)finisher.out.flush(finisher.stream);
   std::string analyse;
@@ -271,7 +305,14 @@ io::Task<GatherResult> Gathering::fill() {
     auto streaming = stream.run();
     good = co_await std::move(streaming);
     if (!good) break;
-    if (stream.rows() >= kManyRows) analyse += "ANALYZE " + table_of(each.relation) + "; ";
+    if (stream.rows() < kManyRows) continue;
+    if (!each.relation.indexed.empty()) {
+      std::string columns;
+      for (const std::string& column : each.relation.indexed)
+        columns += (columns.empty() ? "" : ", ") + quote_identifier(column);
+      analyse += "CREATE INDEX ON " + table_of(each.relation) + " (" + columns + "); ";
+    }
+    analyse += "ANALYZE " + table_of(each.relation) + "; ";
   }
   const Deadline deadline = good ? request_.deadline : Deadline::in(std::chrono::seconds(10));
   auto flushing = flush_out(&finisher, request_.waiter, deadline);
@@ -294,24 +335,8 @@ io::Task<GatherResult> Gathering::fill() {
   for (const auto& each : request_.relations) {
     for (std::size_t i = 0; i < each.sources.size(); ++i) {
       if (each.sources[i] != &finisher) continue;
-      FanRequest local;
-      local.branches.push_back({&finisher, insert_of(each.relation, each.relation.tasks[i].text), {}});
-      local.parameter_types = request_.parameter_types;
-      local.bind.values = request_.parameters;
-      Outbox nobody;
-      local.client = &nobody;
-      local.waiter = request_.waiter;
-      local.deadline = request_.deadline;
-      local.still_wanted = request_.still_wanted;
-      local.cancel = request_.cancel;
-      Fan fan(std::move(local));
-      auto inserting = fan.advance();
-      FanStep step = co_await std::move(inserting);
-      if (step.kind == FanStep::kFailed) {
-        result.error = std::move(step.error);
-        result.sqlstate = std::move(step.sqlstate);
-        co_return result;
-      }
+      auto inserting = run_here(insert_of(each.relation, each.relation.tasks[i].text), &result);
+      if (!co_await std::move(inserting)) co_return result;
     }
   }
   if (!analyse.empty()) {

@@ -69,6 +69,7 @@ class Gathering {
 
  private:
   [[nodiscard]] std::string opening() const;
+  io::Task<bool> run_here(std::string text, GatherResult* result);
   [[nodiscard]] std::string insert_of(const planner::GatheredRelation& relation,
                                       const std::string& select) const;
 

@@ -283,6 +283,10 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
     analysis.several = std::move(*fan_out);
     return;
   }
+  if (auto finish = finish_of(analyzer, analysis, query, shape, edits)) {
+    analysis.several = std::move(*finish);
+    return;
+  }
   auto gather = gather_of(analyzer, analysis);
   if (gather) {
     analysis.several = std::move(*gather);

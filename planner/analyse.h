@@ -48,6 +48,10 @@ std::vector<shardmap::ShardId> replicated_shards(const shardmap::ShardMap& map);
 Result<FanOutTemplate> fan_out_of(Analyzer& analyzer, const parser::Query& query, const Shape& shape,
                                   const TextEdits& ownership);
 
+// Tier 3 for the query, or why not.
+Result<GatherTemplate> finish_of(Analyzer& analyzer, const Analysis& analysis, const parser::Query& query,
+                                 const Shape& shape, const TextEdits& ownership);
+
 // Tier 4 for the query, or why not.
 // The temporary tables' names begin with `prefix`.
 Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis, std::string prefix = "kg");

@@ -264,10 +264,38 @@ class GatherPlanner {
       }
       relation.text.push_back({.kind = Piece::Kind::kOwnedClose, .owned = owned});
     }
+    for (std::size_t i = 0; i < analyzer_.uses.size(); ++i)
+      if (shared_of_[i] == shared_of_[static_cast<std::size_t>(index)])
+        add_indexed(static_cast<int>(i), relation.relation.indexed);
     shared.relation = made_.relations.size();
     made_.relations.push_back(std::move(relation));
     put_name(use, *shared.relation);
     return {};
+  }
+
+  // A correlated subquery with an aggregate is run for every row outside: the columns that it looks its rows up
+  // by.
+  void add_indexed(int index, std::vector<std::string>& columns) const {
+    const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
+    if (use.block == nullptr || use.block->where == nullptr || use.owner == nullptr || !use.owner->aggregates ||
+        !use.block->group_by.empty() || !columns.empty())
+      return;
+    std::vector<const parser::Expr*> all;
+    Analyzer::conjuncts(use.block->where, all);
+    for (const parser::Expr* conjunct : all) {
+      const auto* equal = as<parser::Operator>(conjunct);
+      if (equal == nullptr || equal->op != "=" || equal->left == nullptr) continue;
+      const auto* left = as<parser::ColumnRef>(equal->left);
+      const auto* right = as<parser::ColumnRef>(equal->right);
+      if (left == nullptr || right == nullptr) continue;
+      FoundColumn own = find_column(*use.owner->scope, *left);
+      FoundColumn outer = find_column(*use.owner->scope, *right);
+      if (own.depth > 0) std::swap(own, outer);
+      if (own.column == nullptr || outer.column == nullptr || own.depth > 0 || outer.depth == 0 ||
+          own.column->use != index || own.column->column < 0)
+        continue;
+      columns.push_back(use.relation->columns[static_cast<std::size_t>(own.column->column)].name);
+    }
   }
 
   // WHERE's conditions on this table alone.

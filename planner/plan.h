@@ -98,7 +98,9 @@ struct GatheredRelation {
   std::string of;                    // what it stands for, in errors: "public.orders"
   std::vector<ShardTask> tasks;      // one SELECT a shard, of exactly these columns
   std::vector<std::string> columns;  // names, unquoted
-  std::vector<std::string> types;    // as format_type() writes them
+  // As format_type() writes them; none: PostgreSQL finds them out from a task's text.
+  std::vector<std::string> types;
+  std::vector<std::string> indexed;  // columns that the final statement looks rows up by, again and again
   friend bool operator==(const GatheredRelation&, const GatheredRelation&) = default;
 };
 

@@ -114,8 +114,12 @@ struct Printer {
     for (const GatheredRelation& relation : plan.relations) {
       std::string head = "  " + relation.temporary + " of " + relation.of + " (";
       for (std::size_t i = 0; i < relation.columns.size(); ++i)
-        head += (i > 0 ? ", " : "") + relation.columns[i] + " " + relation.types[i];
-      lines.push_back(head + ")");
+        head += (i > 0 ? ", " : "") + relation.columns[i] +
+                (i < relation.types.size() ? " " + relation.types[i] : std::string());
+      head += ")";
+      for (std::size_t i = 0; i < relation.indexed.size(); ++i)
+        head += (i > 0 ? ", " : ", index on ") + relation.indexed[i];
+      lines.push_back(std::move(head));
       print_tasks(relation.tasks, map, own_text, "    ", lines);
     }
     lines.push_back("  text: " + (plan.text.empty() ? std::string(own_text) : plan.text));

@@ -520,3 +520,124 @@ SELECT orders_of(tenant) FROM orders WHERE tenant = 3 AND id = 1;
 SELECT orders_of(tenant) FROM orders;
 -- refused
 DO 'begin delete from orders; end';
+
+-- Partial rows finished in one PostgreSQL.
+-- must
+SELECT state, count(*), count(amount), sum(id), min(note), max(placed), avg(id), avg(amount) FROM orders GROUP BY state ORDER BY state;
+-- must
+SELECT state, count(*) AS n FROM orders GROUP BY state HAVING count(*) > 3 ORDER BY n DESC, state;
+-- must
+SELECT state AS s, sum(amount) FROM orders GROUP BY s ORDER BY s NULLS FIRST;
+-- must
+SELECT upper(state), count(*) FROM orders GROUP BY upper(state) ORDER BY 1;
+-- must
+SELECT upper(state) || '!', count(*) FROM orders GROUP BY upper(state) ORDER BY upper(state);
+-- must
+SELECT o.state, count(*) FROM orders o GROUP BY state ORDER BY o.state DESC;
+-- must
+SELECT id % 2 AS odd, sum(amount) / count(*) FROM orders GROUP BY id % 2 ORDER BY odd;
+-- must
+SELECT id % 2, id % 3, count(*) FROM orders GROUP BY 1, 2 ORDER BY 1, 2;
+-- must
+SELECT sum(amount), avg(amount), count(DISTINCT state), min(state) FROM orders;
+-- must
+SELECT sum(amount), count(DISTINCT state) FROM orders WHERE tenant > 100;
+-- must
+SELECT count(DISTINCT state), count(DISTINCT customer), count(*) FROM orders;
+-- must
+SELECT state, count(DISTINCT customer) FROM orders GROUP BY state ORDER BY state;
+-- must
+SELECT array_agg(DISTINCT state) FROM orders;
+-- must
+SELECT sum(DISTINCT customer), avg(DISTINCT customer) FROM orders;
+-- must
+SELECT state, customer, count(*), grouping(state, customer) FROM orders GROUP BY ROLLUP (state, customer) ORDER BY 1, 2, 4;
+-- must
+SELECT state, customer, sum(amount) FROM orders GROUP BY CUBE (state, customer) ORDER BY 1, 2, 3;
+-- must
+SELECT state, count(*) FROM orders GROUP BY GROUPING SETS ((state), ()) ORDER BY 1 NULLS LAST, 2;
+-- must
+SELECT state, count(*) FROM orders WHERE tenant > 100 GROUP BY ROLLUP (state);
+-- must
+SELECT state, count(*), rank() OVER (ORDER BY count(*) DESC), sum(count(*)) OVER () FROM orders GROUP BY state ORDER BY 1;
+-- must
+SELECT DISTINCT count(*) FROM orders GROUP BY customer ORDER BY 1;
+-- must
+SELECT count(*) FILTER (WHERE amount > 10), sum(amount) FILTER (WHERE state = 'paid'), avg(id) FILTER (WHERE id > 1) FROM orders;
+-- must
+SELECT CASE WHEN count(*) > 3 THEN 'many' ELSE state END, count(*) FROM orders GROUP BY state ORDER BY 2, 1;
+-- must
+SELECT coalesce(state, '?'), max(note) FROM orders GROUP BY state ORDER BY max(note) NULLS FIRST, 1;
+-- must
+SELECT bool_and(shipped), bool_or(shipped), every(quantity > 0), bit_and(line), bit_or(line) FROM lines;
+-- must
+SELECT item, avg(quantity), avg(price), sum(weight)::numeric(20,3), avg(weight)::numeric(20,3) FROM lines GROUP BY item ORDER BY item;
+-- must
+SELECT max(item), min(item) FROM lines;
+-- must
+SELECT item, sum(quantity * price) AS total FROM lines GROUP BY item ORDER BY total DESC NULLS LAST LIMIT 2;
+-- must
+SELECT l.item, count(*) FROM lines l JOIN orders o ON o.tenant = l.tenant AND o.id = l.order_id WHERE o.state <> 'gone' GROUP BY l.item ORDER BY 2 DESC, 1;
+-- must
+SELECT k.name, count(*), sum(o.amount) FROM customers c JOIN orders o ON o.tenant = c.tenant AND o.customer = c.id JOIN countries k ON k.code = c.country GROUP BY k.name ORDER BY k.name;
+-- must
+WITH paid AS (SELECT * FROM orders WHERE state = 'paid') SELECT customer, count(*), avg(amount) FROM paid GROUP BY customer ORDER BY customer;
+-- must
+SELECT customer, count(*) FROM (SELECT * FROM orders WHERE amount > 1) o GROUP BY customer ORDER BY 1;
+-- must
+SELECT extract(month FROM placed), count(*) FROM orders GROUP BY extract(month FROM placed) ORDER BY 1;
+-- must
+SELECT date_trunc('month', placed) AS month, sum(amount) FROM orders GROUP BY 1 ORDER BY 1;
+-- must
+SELECT placed::date, count(*) FROM orders GROUP BY placed::date ORDER BY 1 LIMIT 3;
+-- must
+SELECT amount IS NULL, count(*) FROM orders GROUP BY amount IS NULL ORDER BY 1;
+-- must
+SELECT max(amount) - min(amount) AS spread FROM orders;
+-- must
+SELECT sum(amount) / 7.0 FROM orders WHERE tenant = 100;
+-- must
+SELECT 100.00 * sum(CASE WHEN state = 'paid' THEN amount ELSE 0 END) / sum(amount) FROM orders;
+-- must
+SELECT state, array_agg(id ORDER BY tenant, id) FROM orders GROUP BY state ORDER BY state;
+-- must
+SELECT stddev(amount), variance(id), corr(id, tenant) IS NULL FROM orders;
+SELECT state FROM orders GROUP BY customer;
+SELECT count(*), note FROM orders;
+SELECT state, count(*) FROM orders GROUP BY 3;
+SELECT sum(state) FROM orders GROUP BY customer;
+-- must
+SELECT name FROM customers ORDER BY name DESC LIMIT 3;
+-- must
+SELECT name, tenant FROM customers ORDER BY country, name OFFSET 2 LIMIT 4;
+-- must
+SELECT tenant FROM customers ORDER BY lower(name) DESC, name FETCH FIRST 2 ROWS ONLY;
+-- must
+SELECT DISTINCT country FROM customers ORDER BY country NULLS FIRST LIMIT 3;
+-- must
+SELECT DISTINCT upper(name), country FROM customers ORDER BY 1, 2;
+-- must
+SELECT * FROM customers ORDER BY name;
+-- must
+SELECT c.*, length(name) FROM customers c ORDER BY c.country DESC NULLS LAST, c.name LIMIT 5;
+-- must
+SELECT name FROM customers WHERE tenant > 2 UNION ALL SELECT note FROM orders WHERE tenant < 3 ORDER BY 1 LIMIT 6;
+-- must
+SELECT tags, doc FROM stock ORDER BY tags, item, place;
+-- must
+SELECT item COLLATE "C" AS i FROM stock ORDER BY item LIMIT 2;
+-- must
+SELECT tenant, count(*) FROM orders GROUP BY tenant ORDER BY max(note), tenant;
+-- must
+SELECT tenant, name FROM (SELECT tenant, name, row_number() OVER (PARTITION BY tenant ORDER BY id) AS n FROM customers) x WHERE n = 1 ORDER BY name;
+BEGIN;
+-- must
+UPDATE orders SET state = 'done' WHERE tenant = 9;
+-- must
+SELECT state, count(*), avg(amount) FROM orders GROUP BY state ORDER BY state;
+-- must
+SELECT name FROM customers ORDER BY name LIMIT 1;
+-- must
+SELECT count(DISTINCT state) FROM orders;
+-- must
+ROLLBACK;

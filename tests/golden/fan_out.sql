@@ -179,10 +179,10 @@ SELECT id FROM orders ORDER BY code
 --   merge: merge in order of column 2 text, hide the last 1
 
 SELECT id FROM orders ORDER BY status
--- tier 4: gather on s1
---   kg_0 of public.orders (id bigint, status text)
---     s1, s2, s3: SELECT "id", "status" FROM "public"."orders" AS "orders"
---   text: SELECT id FROM kg_0 AS "orders" ORDER BY status
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1, kg_o1)
+--     s1, s2, s3: SELECT id, status FROM orders
+--   text: SELECT kg_c1 AS "id" FROM kg_0 ORDER BY kg_o1
 
 SELECT id FROM orders ORDER BY status COLLATE "C"
 -- tier 2: 3 shards
@@ -263,28 +263,28 @@ SELECT count(DISTINCT tenant_id) FROM orders
 --   merge: fold one row from each: sum bigint
 
 SELECT count(DISTINCT status) FROM orders
--- tier 4: gather on s1
---   kg_0 of public.orders (status text)
---     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
---   text: SELECT count(DISTINCT status) FROM kg_0 AS "orders"
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_d1)
+--     s1, s2, s3: SELECT status FROM orders GROUP BY 1
+--   text: SELECT count(DISTINCT kg_d1) AS "count" FROM kg_0
 
 SELECT sum(amount) FROM orders
--- tier 4: gather on s1
---   kg_0 of public.orders (amount numeric)
---     s1, s2, s3: SELECT "amount" FROM "public"."orders" AS "orders"
---   text: SELECT sum(amount) FROM kg_0 AS "orders"
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_a1)
+--     s1, s2, s3: SELECT pg_catalog.sum(amount) FROM orders
+--   text: SELECT pg_catalog.sum(kg_a1) AS "sum" FROM kg_0
 
 SELECT avg(qty) FROM orders
--- tier 4: gather on s1
---   kg_0 of public.orders (qty integer)
---     s1, s2, s3: SELECT "qty" FROM "public"."orders" AS "orders"
---   text: SELECT avg(qty) FROM kg_0 AS "orders"
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_a1, kg_a2)
+--     s1, s2, s3: SELECT pg_catalog.sum(qty), pg_catalog.count(qty) FROM orders
+--   text: SELECT (pg_catalog.sum(kg_a1) / nullif(pg_catalog.sum(kg_a2), 0)) AS "avg" FROM kg_0
 
 SELECT max(status) FROM orders
--- tier 4: gather on s1
---   kg_0 of public.orders (status text)
---     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
---   text: SELECT max(status) FROM kg_0 AS "orders"
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_a1)
+--     s1, s2, s3: SELECT pg_catalog.max(status) FROM orders
+--   text: SELECT pg_catalog.max(kg_a1) AS "max" FROM kg_0
 
 SELECT count(*) FILTER (WHERE status = 'open') FROM orders WHERE tenant_id < 150
 -- tier 2: 2 shards
@@ -307,10 +307,10 @@ SELECT tenant_id, count(*) FROM orders GROUP BY 1 HAVING count(*) > 3 ORDER BY 2
 --   merge: merge in order of column 2 bigint descending, limit 5
 
 SELECT status, count(*) FROM orders GROUP BY status
--- tier 4: gather on s1
---   kg_0 of public.orders (status text)
---     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
---   text: SELECT status, count(*) FROM kg_0 AS "orders" GROUP BY status
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_a2)
+--     s1, s2, s3: SELECT status, count(*) FROM orders GROUP BY 1
+--   text: SELECT kg_g1 AS "status", (coalesce(pg_catalog.sum(kg_a2), 0)::bigint) AS "count" FROM kg_0 GROUP BY kg_g1
 
 SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY id) FROM orders
 -- tier 2: 3 shards
@@ -419,10 +419,10 @@ SELECT * FROM open_orders
 --   merge: concatenate
 
 SELECT * FROM order_totals ORDER BY tenant_id
--- tier 4: gather on s1
---   kg_0 of public.orders (tenant_id bigint, amount numeric)
---     s1, s2, s3: SELECT "tenant_id", "amount" FROM "public"."orders" AS "o"
---   text: SELECT * FROM (SELECT o.tenant_id, sum(o.amount) FROM kg_0 o GROUP BY o.tenant_id) AS "order_totals" ORDER BY tenant_id
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1, kg_c2)
+--     s1, s2, s3: SELECT * FROM order_totals
+--   text: SELECT kg_c1 AS "tenant_id", kg_c2 AS "total" FROM kg_0 ORDER BY kg_c1
 
 SELECT * FROM prices
 -- tier 1: route to any shard
@@ -477,11 +477,11 @@ SELECT m.v, n.w FROM moves m LEFT JOIN moves2 n ON m.id = n.id WHERE m.v = 'a' O
 --   merge: concatenate
 
 SELECT * FROM moving ORDER BY id
--- tier 4: gather on s1
---   kg_0 of public.moves (id integer, v text)
---     s1: SELECT "id", "v" FROM "public"."moves" AS "m" WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
---     s2: SELECT "id", "v" FROM "public"."moves" AS "m"
---   text: SELECT * FROM (SELECT m.id, m.v FROM kg_0 m) AS "moving" ORDER BY id
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1, kg_c2)
+--     s1: SELECT * FROM (SELECT m.id, m.v FROM public.moves m WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)) AS "moving"
+--     s2: SELECT * FROM moving
+--   text: SELECT kg_c1 AS "id", kg_c2 AS "v" FROM kg_0 ORDER BY kg_c1
 
 SELECT count(*) FROM moves WHERE id IN (1, 21)
 -- tier 1: route to s1

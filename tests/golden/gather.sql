@@ -1,20 +1,20 @@
 SELECT id FROM orders ORDER BY status
--- tier 4: gather on s1
---   kg_0 of public.orders (id bigint, status text)
---     s1, s2, s3: SELECT "id", "status" FROM "public"."orders" AS "orders"
---   text: SELECT id FROM kg_0 AS "orders" ORDER BY status
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1, kg_o1)
+--     s1, s2, s3: SELECT id, status FROM orders
+--   text: SELECT kg_c1 AS "id" FROM kg_0 ORDER BY kg_o1
 
 SELECT avg(qty) FROM orders WHERE status = 'open'
--- tier 4: gather on s1
---   kg_0 of public.orders (status text, qty integer)
---     s1, s2, s3: SELECT "status", "qty" FROM "public"."orders" AS "orders" WHERE (status = 'open')
---   text: SELECT avg(qty) FROM kg_0 AS "orders" WHERE status = 'open'
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_a1, kg_a2)
+--     s1, s2, s3: SELECT pg_catalog.sum(qty), pg_catalog.count(qty) FROM orders WHERE status = 'open'
+--   text: SELECT (pg_catalog.sum(kg_a1) / nullif(pg_catalog.sum(kg_a2), 0)) AS "avg" FROM kg_0
 
 SELECT status, count(*) FROM orders GROUP BY status ORDER BY 2 DESC
--- tier 4: gather on s1
---   kg_0 of public.orders (status text)
---     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
---   text: SELECT status, count(*) FROM kg_0 AS "orders" GROUP BY status ORDER BY 2 DESC
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_a2)
+--     s1, s2, s3: SELECT status, count(*) FROM orders GROUP BY 1
+--   text: SELECT kg_g1 AS "status", (coalesce(pg_catalog.sum(kg_a2), 0)::bigint) AS "count" FROM kg_0 GROUP BY kg_g1 ORDER BY 2 DESC
 
 SELECT o.id, i.sku FROM orders o JOIN items i ON i.order_id = o.id WHERE o.status = 'open' AND i.price > 5
 -- tier 4: gather on s1
@@ -119,8 +119,10 @@ SELECT count(*) FROM moves m JOIN moves2 n ON m.v = n.w
 --   text: SELECT count(*) FROM kg_0 m JOIN kg_1 n ON m.v = n.w
 
 SELECT o FROM orders o ORDER BY status
--- refused 0A000: over several shards, a whole row as a value, of a table whose rows are brought together
---   hint: Say with = which sharding key the statement is for. It cannot be answered shard by shard: ORDER BY a type or collation that only PostgreSQL can order.
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1, kg_o1)
+--     s1, s2, s3: SELECT o, status FROM orders o
+--   text: SELECT kg_c1 AS "o" FROM kg_0 ORDER BY kg_o1
 
 SELECT nextval('invoice_numbers'), id FROM orders
 -- tier 4: gather on s1
@@ -138,16 +140,16 @@ SELECT id FROM orders ORDER BY status FOR UPDATE
 
 --! $1 integer = 3
 SELECT avg(qty) FROM orders WHERE qty > $1 AND tenant_id < 150
--- tier 4: gather on s1
---   kg_0 of public.orders (tenant_id bigint, qty integer)
---     s1, s2: SELECT "tenant_id", "qty" FROM "public"."orders" AS "orders" WHERE (qty > $1) AND (tenant_id < 150)
---   text: SELECT avg(qty) FROM kg_0 AS "orders" WHERE qty > $1 AND tenant_id < 150
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_a1, kg_a2)
+--     s1, s2: SELECT pg_catalog.sum(qty), pg_catalog.count(qty) FROM orders WHERE qty > $1 AND tenant_id < 150
+--   text: SELECT (pg_catalog.sum(kg_a1) / nullif(pg_catalog.sum(kg_a2), 0)) AS "avg" FROM kg_0
 
 SELECT sum(amount) FROM orders WHERE placed > now() - interval '1 day'
--- tier 4: gather on s1
---   kg_0 of public.orders (amount numeric, placed timestamp with time zone)
---     s1, s2, s3: SELECT "amount", "placed" FROM "public"."orders" AS "orders"
---   text: SELECT sum(amount) FROM kg_0 AS "orders" WHERE placed > now() - interval '1 day'
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_a1)
+--     s1, s2, s3: SELECT pg_catalog.sum(amount) FROM orders WHERE placed > now() - interval '1 day'
+--   text: SELECT pg_catalog.sum(kg_a1) AS "sum" FROM kg_0
 
 SELECT (SELECT max(amount) FROM orders) AS m
 -- tier 4: gather on s1
@@ -160,4 +162,48 @@ SELECT * FROM settings WHERE key = (SELECT max(status) FROM orders)
 --   kg_0 of public.orders (status text)
 --     s1, s2, s3: SELECT "status" FROM "public"."orders" AS "orders"
 --   text: SELECT * FROM settings WHERE key = (SELECT max(status) FROM kg_0 AS "orders")
+
+SELECT o.status AS s, count(*), avg(o.qty) FILTER (WHERE o.qty > 1), max(o.amount) FROM orders o WHERE o.tenant_id < 250 GROUP BY o.status HAVING count(*) > 3 ORDER BY avg(o.qty) DESC, s LIMIT 5
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_a2, kg_a3, kg_a4, kg_a5, kg_a6, kg_a7, kg_a8)
+--     s1, s2: SELECT o.status, count(*), pg_catalog.sum(o.qty) FILTER (WHERE o.qty > 1), pg_catalog.count(o.qty) FILTER (WHERE o.qty > 1), pg_catalog.max(o.amount), count(*), pg_catalog.sum(o.qty), pg_catalog.count(o.qty) FROM orders o WHERE o.tenant_id < 250 GROUP BY 1
+--   text: SELECT kg_g1 AS s, (coalesce(pg_catalog.sum(kg_a2), 0)::bigint) AS "count", (pg_catalog.sum(kg_a3) / nullif(pg_catalog.sum(kg_a4), 0)) AS "avg", pg_catalog.max(kg_a5) AS "max" FROM kg_0 GROUP BY kg_g1 HAVING (coalesce(pg_catalog.sum(kg_a6), 0)::bigint) > 3 ORDER BY (pg_catalog.sum(kg_a7) / nullif(pg_catalog.sum(kg_a8), 0)) DESC, s LIMIT 5
+
+SELECT status, count(DISTINCT plan_id), sum(qty) FROM orders GROUP BY ROLLUP (status)
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_d2, kg_a3)
+--     s1, s2, s3: SELECT status, plan_id, pg_catalog.sum(qty) FROM orders GROUP BY 1, 2
+--   text: SELECT kg_g1 AS "status", count(DISTINCT kg_d2) AS "count", (pg_catalog.sum(kg_a3)::bigint) AS "sum" FROM kg_0 GROUP BY ROLLUP (kg_g1)
+
+SELECT upper(status) || '!', rank() OVER (ORDER BY count(*)) FROM orders GROUP BY upper(status)
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_a2)
+--     s1, s2, s3: SELECT upper(status), count(*) FROM orders GROUP BY 1
+--   text: SELECT kg_g1 || '!' AS "?column?", rank() OVER (ORDER BY (coalesce(pg_catalog.sum(kg_a2), 0)::bigint)) AS "rank" FROM kg_0 GROUP BY kg_g1
+
+SELECT DISTINCT upper(status) FROM orders ORDER BY 1 LIMIT 3 OFFSET 2
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1)
+--     s1, s2, s3: SELECT DISTINCT upper(status) FROM orders ORDER BY 1 LIMIT (3) + (2)
+--   text: SELECT DISTINCT kg_c1 AS "upper" FROM kg_0 ORDER BY kg_c1 LIMIT 3 OFFSET 2
+
+WITH o AS (SELECT * FROM orders WHERE qty > 3) SELECT plan_id, sum(amount) FROM o GROUP BY plan_id
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_a2)
+--     s1, s2, s3: WITH o AS (SELECT * FROM orders WHERE qty > 3) SELECT plan_id, pg_catalog.sum(amount) FROM o GROUP BY 1
+--   text: SELECT kg_g1 AS "plan_id", pg_catalog.sum(kg_a2) AS "sum" FROM kg_0 GROUP BY kg_g1
+
+SELECT status FROM orders UNION ALL SELECT name FROM customers ORDER BY 1 LIMIT 7
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1)
+--     s1, s2, s3: SELECT status FROM orders UNION ALL SELECT name FROM customers ORDER BY 1 LIMIT (7)
+--   text: SELECT kg_c1 AS "status" FROM kg_0 ORDER BY kg_c1 LIMIT 7
+
+SELECT o.id FROM orders o WHERE o.qty < (SELECT avg(i.price) FROM items i WHERE i.order_id = o.id)
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint, qty integer)
+--     s1, s2, s3: SELECT "id", "qty" FROM "public"."orders" AS "o"
+--   kg_1 of public.items (order_id bigint, price numeric), index on order_id
+--     s1, s2, s3: SELECT "order_id", "price" FROM "public"."items" AS "i"
+--   text: SELECT o.id FROM kg_0 o WHERE o.qty < (SELECT avg(i.price) FROM kg_1 i WHERE i.order_id = o.id)
 

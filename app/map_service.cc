@@ -104,6 +104,10 @@ bool MapService::lease_valid() const {
   return !feed_ || feed_->lease_valid();
 }
 
+std::chrono::steady_clock::time_point MapService::lease_end() const {
+  return feed_ ? feed_->lease_end() : std::chrono::steady_clock::time_point::max();
+}
+
 bool MapService::store_reachable() const {
   return !feed_ || feed_->store_reachable();
 }

@@ -43,6 +43,7 @@ class MapService final : public frontend::MapSource {
   void seen(std::uint64_t epoch) override;
   void taken(std::uint64_t epoch) override;
   [[nodiscard]] bool lease_valid() const override;
+  [[nodiscard]] std::chrono::steady_clock::time_point lease_end() const override;
   [[nodiscard]] bool store_reachable() const override;
 
   // There may be a new job.

@@ -1,5 +1,7 @@
 #include "executor/relay.h"
 
+#include <algorithm>
+
 #include "base/invariant.h"
 #include "executor/moved.h"
 
@@ -70,7 +72,34 @@ void Relay::give_own_answers(Outbox& client) {
 
 void Relay::finish_head(Outbox& client) {
   expected_.pop_front();
+  head_told_ = false;
   give_own_answers(client);
+}
+
+bool Relay::awaits_read() const {
+  bool begun = head_told_;
+  for (const Expected& expected : expected_) {
+    if (expected.reads && expected.from == Expected::kShard && !begun) return true;
+    begun = false;
+  }
+  return false;
+}
+
+bool Relay::awaits_reads_alone() const {
+  return std::none_of(expected_.begin(), expected_.end(), [](const Expected& expected) {
+    const bool runs = expected.kind == Expected::kQuery || expected.kind == Expected::kExecute;
+    return runs && !expected.harmless && expected.from == Expected::kShard;
+  });
+}
+
+void Relay::drop_answers() {
+  held_.clear();
+  untold_ = false;
+  std::erase_if(expected_, [](const Expected& expected) { return expected.from == Expected::kRouter; });
+  for (Expected& expected : expected_) {
+    expected.from = Expected::kDropped;
+    expected.of_unit = expected.reads = expected.harmless = false;
+  }
 }
 
 Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
@@ -90,7 +119,10 @@ Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
     if (head->type == server::kDataRow || head->type == server::kCopyData) {
       const std::size_t piece = std::min(size, rest.size());
       pass_hidden_ = head_hidden();
-      if (!pass_hidden_ && (in_unit() || !held_.empty())) tell(client);
+      if (!pass_hidden_) {
+        if (in_unit() || !held_.empty()) tell(client);
+        head_told_ = true;
+      }
       if (!pass_hidden_) client.pass(rest.substr(0, piece));
       pass_left_ = size - piece;
       at += piece;
@@ -119,6 +151,7 @@ void Relay::forward(const Frame& frame, Outbox& client) {
     return;
   }
   if (in_unit() || !held_.empty()) tell(client);
+  if (frame.type != server::kNotice) head_told_ = true;
   client.pass(frame.bytes());
 }
 
@@ -331,9 +364,12 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
         .sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
     return {};
   }
-  if (swallow_moved(report)) return {};
+  const bool dropped = !expected_.empty() && expected_.front().from == Expected::kDropped;
+  if (!dropped && swallow_moved(report)) return {};
   const bool poisoned = !expected_.empty() && expected_.front().from == Expected::kPoison;
-  if (poisoned) {
+  if (dropped) {
+    if (expected_.front().kind == Expected::kQuery) return {};
+  } else if (poisoned) {
     if (in_unit() || !held_.empty()) tell(client);
     client.compose() += expected_.front().answer;
     expected_.front().from = Expected::kShard;  // a query's ReadyForQuery is the client's again
@@ -349,8 +385,11 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
     drop_failed(expected_.front());
     expected_.pop_front();
   }
+  head_told_ = false;
   if (expected_.empty()) {
     skipping_ = true;
+  } else if (expected_.front().from == Expected::kDropped) {
+    return {};
   } else if (expected_.front().barrier) {
     events_.barrier_failed = true;
   } else if (expected_.front().from == Expected::kHidden) {
@@ -362,20 +401,20 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   return {};
 }
 
-bool Relay::abandon(const Error& error, Outbox& client) {
+bool Relay::abandon(const Error& error, Outbox& client, wire::TransactionStatus status) {
   tell(client);
   bool told = skipping_;
   while (!expected_.empty()) {
     const Expected::Kind kind = expected_.front().kind;
     if (!std::exchange(told, true)) wire::append_error(client.compose(), "ERROR", error);
     if (kind == Expected::kQuery || kind == Expected::kSync) {
-      wire::append_ready_for_query(client.compose(), wire::TransactionStatus::kIdle);
+      wire::append_ready_for_query(client.compose(), status);
       told = false;
     }
     expected_.pop_front();
   }
   pass_left_ = 0;
-  skipping_ = false;
+  skipping_ = head_told_ = false;
   return told;
 }
 

@@ -18,10 +18,11 @@ namespace kintsugi::executor {
 struct Expected {
   enum Kind : std::uint8_t { kQuery, kParse, kBind, kDescribe, kExecute, kClose, kSync };
   enum From : std::uint8_t {
-    kShard,   // the shard's answer goes to the client
-    kHidden,  // the shard's answer is for the router
-    kRouter,  // the router answers in the shard's place, when its turn has come
-    kPoison,  // the shard will refuse it: the client gets `answer` as the error instead
+    kShard,    // the shard's answer goes to the client
+    kHidden,   // the shard's answer is for the router
+    kRouter,   // the router answers in the shard's place, when its turn has come
+    kPoison,   // the shard will refuse it: the client gets `answer` as the error instead
+    kDropped,  // nobody wants the shard's answer any more, whatever it is
   };
   Kind kind = kQuery;
   From from = kShard;
@@ -35,6 +36,8 @@ struct Expected {
   // Belongs to what the session could run again from the start (Relay::hold_back): everything up to the end of
   // `expected` does.
   bool of_unit = false;
+  bool reads = false;     // kQuery, kExecute: the answer says what rows there are
+  bool harmless = false;  // and it does nothing else
 };
 
 // What came to pass while chunks went by, since it was last asked.
@@ -85,6 +88,13 @@ class Relay {
   // It cannot be run again: what was kept back goes out, and what comes is told as it comes.
   void tell(Outbox& client);
 
+  // An answer is yet to begin that says what rows there are.
+  [[nodiscard]] bool awaits_read() const;
+  // Nothing is outstanding that may have done something.
+  [[nodiscard]] bool awaits_reads_alone() const;
+  // Nothing of what is outstanding is told; the caller sees to it that it comes to an end.
+  void drop_answers();
+
   // Takes a chunk from the backend. Pieces of it are passed to `client` and stand in the chunk until its flush.
   // What is left of an incomplete message goes to backend->carry. An error is the shard's breach of protocol.
   Status on_chunk(std::string_view chunk, Outbox& client);
@@ -113,7 +123,8 @@ class Relay {
   // The connection is lost: everything outstanding is answered with this error, as in PostgreSQL once for every
   // query and every Sync. True when the client's messages are to be ignored up to its next Sync, as they were
   // if an error had been told before.
-  bool abandon(const Error& error, Outbox& client);
+  bool abandon(const Error& error, Outbox& client,
+               wire::TransactionStatus status = wire::TransactionStatus::kIdle);
 
  private:
   Status on_frame(const wire::Frame& frame, Outbox& client);
@@ -133,8 +144,7 @@ class Relay {
   void end_copy();
 
   [[nodiscard]] bool head_hidden() const {
-    return !expected_.empty() &&
-           (expected_.front().from == Expected::kHidden || expected_.front().from == Expected::kPoison);
+    return !expected_.empty() && expected_.front().from != Expected::kShard;
   }
 
   std::uint64_t max_message_;
@@ -144,6 +154,7 @@ class Relay {
   std::string held_;             // of the unit's answer
   bool hold_short_ = false;      // and whether more may be
   bool untold_ = false;          // nothing of the unit has been told
+  bool head_told_ = false;       // something of the first answer that is outstanding has been
   std::uint64_t pass_left_ = 0;  // of a message that goes by in pieces
   bool pass_hidden_ = false;
   bool skipping_ = false, copy_in_ = false, copy_end_sent_ = false;

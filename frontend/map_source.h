@@ -2,6 +2,7 @@
 // changes. New maps come the other way, by Server::deliver. Any thread may call.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -25,6 +26,11 @@ class MapSource {
 
   // False: others no longer count on this router having taken each epoch (MapFeed says more).
   [[nodiscard]] virtual bool lease_valid() const = 0;
+  // Until when that is so. Asked for every statement, with a clock's value that is at hand.
+  [[nodiscard]] virtual std::chrono::steady_clock::time_point lease_end() const {
+    using Time = std::chrono::steady_clock::time_point;
+    return lease_valid() ? Time::max() : Time::min();
+  }
 
   // False: the map cannot be changed now, KG006.
   [[nodiscard]] virtual bool store_reachable() const = 0;

@@ -412,6 +412,7 @@ void Session::flush_client() {
 
 void Session::flush_backend() {
   if (!lease_) return;
+  if (!lease_->out.empty()) sent_in_round_ = waiter_.loop().now();
   const io::IoResult result = lease_->out.flush(lease_->stream);
   if (result.kind == io::IoResult::kOk || result.kind == io::IoResult::kWouldBlock) return;
   // It may have said why before it went: the words wait to be read.
@@ -456,6 +457,7 @@ bool Session::serve_backend() {
       return true;
     }
     moved = true;
+    if (arrived_in_doubt() && doubt_answer()) return true;
     const Status relayed = relay_.on_chunk(chunk, to_client_);
     note_events();
     flush_client();

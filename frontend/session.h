@@ -143,7 +143,7 @@ class Session {
   bool route_query(const wire::Frame& frame, std::string_view text);
   bool route_script(const wire::Frame& frame, std::string_view text);
   bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where, bool again = false,
-                  bool writes = false);
+                  bool writes = true, bool reads = false);
   void reject_query(const Error& error);
   bool on_function_call();
 
@@ -241,6 +241,15 @@ class Session {
   [[nodiscard]] Deadline hold_deadline() const;
   io::Task<> hold(std::string shardlet, std::uint64_t seen, Deadline deadline);
   [[nodiscard]] Error held_too_long(const std::string& shardlet) const;
+
+  // ---- without a lease (session_careful.cc)
+  [[nodiscard]] bool careful() const;
+  [[nodiscard]] bool arrived_in_doubt() const;
+  [[nodiscard]] bool lease_has_run_out() const;
+  [[nodiscard]] std::string check_statement() const;
+  io::Task<std::optional<Error>> shards_moved_on(bool writes);
+  bool doubt_answer();
+  void lose_answers(bool reads_alone);
 
   // ---- what a statement is and where it goes (session_route.cc) ----
   [[nodiscard]] bool names_are_known() const;
@@ -353,6 +362,10 @@ class Session {
   std::string_view behind_;     // what the client has sent behind the message that is being handled
   bool held_ = false;
   Unit unit_;
+  bool checks_ = false;  // the errand that runs is a careful one
+  Deadline::Clock::time_point sent_in_round_;
+  std::string bound_portal_;  // the one that was bound last, and what it does
+  bool bound_read_ = false, bound_harmless_ = false;
   std::optional<Deadline> repeat_until_;  // of the unit that is repeated
   std::string search_path_now_, user_now_;
   bool names_known_ = false;

@@ -90,6 +90,8 @@ io::Task<> Session::run_errand() {
       break;
     }
   }
+  plan_ends();
+  checks_ = false;
   if (!txn_.open) release_places();
   if (look_effects_ != 0) {
     // The statement may have left something in its session there.
@@ -138,6 +140,7 @@ std::vector<std::string> Session::opening(Place& place, bool writes) {
   if (!place.begun) {
     before.push_back(txn_.begin);
     before.insert(before.end(), txn_.prelude.begin(), txn_.prelude.end());
+    if (checks_) before.push_back(check_statement());
     place.begun = true;
   }
   place.wrote |= writes;
@@ -272,7 +275,8 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
       Run run{.plan = std::move(*plan),
               .text = text->substr(statement.begin, statement.end - statement.begin),
               .describe = true,
-              .effects = known->effects};
+              .effects = known->effects,
+              .on_map = true};
       auto running = run_plan(std::move(run));
       StatementEnd end = co_await std::move(running);
       if (!until) until = hold_deadline();

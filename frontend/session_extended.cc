@@ -275,6 +275,9 @@ bool Session::on_bind(const wire::Frame& frame) {
   note_execution(effects);
   if (text != nullptr && text->known->kind == StatementKind::kSession) note_prelude(*text->known, text->text);
   wrote_ |= writes;
+  bound_read_ = again && text->known->tree->get<parser::Query>() != nullptr;
+  bound_harmless_ = !writes;
+  bound_portal_.assign(message->portal);
   plan_begins();
   ++unsynced_;
   expect({.kind = Expected::kBind});
@@ -345,7 +348,8 @@ bool Session::on_execute(const wire::Frame& frame) {
   ++unsynced_;
   executed_ = true;
   untouched_ = false;
-  expect({.kind = Expected::kExecute});
+  const bool last = message->portal == bound_portal_;
+  expect({.kind = Expected::kExecute, .reads = last && bound_read_, .harmless = last && bound_harmless_});
   return true;
 }
 

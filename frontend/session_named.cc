@@ -55,6 +55,7 @@ bool Session::named_passes(const parser::Statement& statement) {
   const ClientStatementRef handle = find_statement(name);
   if (handle == nullptr) return true;
   if (handle->by_router) return false;
+  if (handle->prepared != nullptr && statement.get<parser::Execute>() != nullptr && careful()) return false;
   return handle->prepared == nullptr || fixed_place(*handle->prepared) == home();
 }
 
@@ -186,6 +187,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
     }
     run.plan = std::move(*plan);
     run.effects = inner.effects;
+    run.on_map = true;
     auto running = run_plan(run);
     StatementEnd end = co_await std::move(running);
     if (!until) until = hold_deadline();

@@ -24,11 +24,27 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   for (const Place& place : away_) {
     if (place.begun) begun.push_back(place.shard);
   }
-  const bool spans =
-      std::holds_alternative<planner::Ddl>(run.plan) || (std::holds_alternative<planner::FanOut>(run.plan) &&
-                                                         std::get<planner::FanOut>(run.plan).tasks.size() > 1);
-  const bool own_transaction = !txn_.open && spans && planner::writes(run.plan);
-  if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+  const auto* some = std::get_if<planner::FanOut>(&run.plan);
+  const auto* load = std::get_if<planner::CopyIn>(&run.plan);
+  const bool spans = std::holds_alternative<planner::Ddl>(run.plan) ||
+                     (some != nullptr && some->tasks.size() > 1) ||
+                     (load != nullptr && load->shards.size() > 1);
+  const bool writes = planner::writes(run.plan);
+  const auto* one = std::get_if<planner::Route>(&run.plan);
+  const bool on_map = run.on_map;
+  // Those who do more than one thing after another are not stopped in their midst.
+  run.on_map = on_map && !std::holds_alternative<planner::Ddl>(run.plan) &&
+               !std::holds_alternative<planner::Gather>(run.plan);
+  checks_ = on_map && careful() && (one == nullptr || one->shard != 0) &&
+            !std::holds_alternative<planner::Ddl>(run.plan);
+  const bool own_transaction = !txn_.open && ((spans && writes) || checks_);
+  // What only reads is asked with the rows, in one snapshot: then they may be told as they come.
+  const bool one_snapshot = own_transaction && checks_ && !writes;
+  if (own_transaction) {
+    txn_ = {.open = true,
+            .implicit = true,
+            .begin = one_snapshot ? "BEGIN ISOLATION LEVEL REPEATABLE READ" : "BEGIN"};
+  }
   if (auto* route = std::get_if<planner::Route>(&run.plan)) {
     auto running = run_route(*route, &run);
     end = co_await std::move(running);
@@ -49,6 +65,16 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
     auto running = run_copy_out(*copy_out, &run);
     end = co_await std::move(running);
   }
+  const bool done = !txn_.open && writes;  // and committed
+  if (on_map && !end.failed && !one_snapshot && !done && lease_has_run_out()) {
+    auto asking = shards_moved_on(writes);
+    if (std::optional<Error> why = co_await std::move(asking)) {
+      const bool told = end.told;
+      end = StatementEnd::refused(*why);
+      end.moved = !told && why->sqlstate == executor::kMovedState && load == nullptr;
+    }
+  }
+  checks_ = false;
   plan_ends();
   if (!own_transaction) {
     if (end.moved) {
@@ -67,7 +93,7 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
 // The fence has refused a statement of a transaction. Where all its parts have begun with this very statement,
 // it has never been; otherwise the transaction has failed.
 io::Task<> Session::undo_refused(const Run* run, std::vector<ShardId> begun, StatementEnd* end) {
-  if (!txn_.open) co_return;
+  if (!txn_.open || end->unsent) co_return;
   std::vector<ShardId> used;
   if (const auto* route = std::get_if<planner::Route>(&run->plan); route != nullptr && route->shard != 0) {
     used.push_back(route->shard);
@@ -114,7 +140,11 @@ io::Task<StatementEnd> Session::run_route(planner::Route route, Run* run) {
 io::Task<StatementEnd> Session::run_fan_out(planner::FanOut fan_out, Run* run) {
   auto preparing = fan_for(std::move(fan_out), run);
   auto fan = co_await std::move(preparing);
-  if (!fan) co_return StatementEnd::refused(fan.error());
+  if (!fan) {
+    StatementEnd end = StatementEnd::refused(fan.error());
+    end.unsent = end.moved = run->on_map && executor::is_moved(fan.error().sqlstate, fan.error().message);
+    co_return end;
+  }
   auto advancing = (*fan)->advance(0);
   executor::FanStep step = co_await std::move(advancing);
   co_return end_of(step);
@@ -131,6 +161,10 @@ io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOu
     auto joined = co_await std::move(joining);
     if (!joined) co_return fail(std::move(joined).error());
     if ((*joined)->lease->broken) co_return fail(lost_part(**joined));
+  }
+  if (run->on_map && (worker_.map()->epoch() != planned_epoch_ || (!checks_ && careful()))) {
+    // The connections were long in coming.
+    co_return fail(std::string(executor::kMovedState), std::string(executor::kMovedMessage));
   }
   executor::FanRequest request;
   for (planner::ShardTask& task : fan_out.tasks) {
@@ -181,6 +215,7 @@ StatementEnd Session::end_of(executor::FanStep& step) {
     return end;
   }
   end.suspended = step.kind == executor::FanStep::kSuspended;
+  end.told = step.told;
   end.tag = std::move(step.tag);
   if (end.tag.empty() && !end.suspended) wire::append_empty(to_client_.compose(), wire::server::kEmptyQuery);
   if (executor::is_ddl(end.tag)) executor::bump_schema_generation();

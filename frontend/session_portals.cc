@@ -199,6 +199,10 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
   }
   if (known.kind == StatementKind::kPlanned && status() == wire::TransactionStatus::kFailed && lease_)
     return Handled::kPass;
+  if (known.kind == StatementKind::kPlanned && txn_.failed && !lease_) {
+    reject_extended(aborted());
+    return Handled::kRejected;
+  }
   if (is_routers_own(known)) return bind_portal(bind, text, {});
   if (txn_.failed && !lease_) {
     reject_extended(aborted());
@@ -221,7 +225,8 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     start_errand({.kind = Errand::kHold, .text = hold->shardlet});
     return Handled::kBlocked;
   }
-  if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
+  if (const auto* route = std::get_if<planner::Route>(&*plan);
+      route != nullptr && route->text.empty() && (route->shard == 0 || !careful())) {
     *where = place_of(*route, known.effects);
     *writes = route->writes;
     *again = known.tree->get<parser::Copy>() == nullptr;
@@ -414,6 +419,10 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
                    .bind = portal->bind,
                    .suspendable = true,
                    .effects = known->effects};
+    checks_ = careful();
+    if (checks_ && !txn_.open)
+      txn_ = {.open = true, .implicit = true, .begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"};
+    plan_begins();
     auto preparing = fan_for(*fan_out, &portal->run);
     auto fan = co_await std::move(preparing);
     if (!fan) co_return StatementEnd::refused(fan.error());
@@ -421,6 +430,20 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
   }
   auto advancing = portal->fan->advance(max_rows);
   executor::FanStep step = co_await std::move(advancing);
+  if (std::exchange(portal->began, true) == false) {
+    // The snapshots of all its rows are taken.
+    if (step.kind != executor::FanStep::kFailed && lease_has_run_out()) {
+      auto asking = shards_moved_on(false);
+      if (std::optional<Error> why = co_await std::move(asking)) {
+        auto stopping = portal->fan->stop();
+        co_await std::move(stopping);
+        step = {.kind = executor::FanStep::kFailed};
+        wire::append_error(step.error, "ERROR", *why);
+      }
+    }
+    checks_ = false;
+    plan_ends();
+  }
   if (step.kind != executor::FanStep::kSuspended) {
     portal->fan.reset();
     portal->complete = true;
@@ -456,7 +479,8 @@ io::Task<StatementEnd> Session::run_portal(Portal* portal) {
             .text = portal->statement->text,
             .types = portal->statement->types,
             .bind = portal->bind,
-            .effects = portal->known->effects};
+            .effects = portal->known->effects,
+            .on_map = portal->known->kind == StatementKind::kPlanned};
     auto running = run_plan(std::move(run));
     StatementEnd end = co_await std::move(running);
     auto waiting = wait_to_repeat(&end, portal->version, until);

@@ -80,11 +80,19 @@ void Session::unit_was_refused() {
 
 io::Task<> Session::repeat_unit() {
   unit_.refused = false;
+  const bool doubted = std::exchange(unit_.doubted, false);
   plan_ends();
-  auto taking_back = take_back([](const Place& place) {
-    return place.begun && place.lease->status == wire::TransactionStatus::kFailed;
+  auto taking_back = take_back([doubted, shard = here_](const Place& place) {
+    return place.begun &&
+           (doubted ? place.shard == shard : place.lease->status == wire::TransactionStatus::kFailed);
   });
   co_await std::move(taking_back);
+  txn_.failed = false;  // it had not, or there would have been no unit
+  if (doubted) {
+    in_.insert(0, unit_.bytes);
+    unit_.bytes.clear();
+    co_return;
+  }
   if (!repeat_until_) repeat_until_ = Deadline::in(worker_.shared().config.limits.hold_timeout);
   auto holding = hold("", unit_.version, *repeat_until_);
   co_await std::move(holding);
@@ -117,6 +125,7 @@ bool Session::plan_is_old(std::uint64_t version) const {
 // Whether the statement that ended so may be run again; then it is time to make another plan.
 io::Task<bool> Session::wait_to_repeat(StatementEnd* end, std::uint64_t version, Deadline deadline) {
   if (!end->moved || ended_) co_return false;
+  if (end->unsent) co_return true;
   auto holding = hold("", version, deadline);
   co_await std::move(holding);
   if (!backend_error_) co_return true;
@@ -140,6 +149,11 @@ io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline dead
 }
 
 Error Session::held_too_long(const std::string& shardlet) const {
+  if (careful()) {
+    return {.sqlstate = std::string(sqlstate::kMapReadOnly),
+            .message = "a shard knows of a change of the shard map that this router has not heard of",
+            .hint = "The router cannot reach the map store. Repeat the statement when it can."};
+  }
   return {.sqlstate = std::string(sqlstate::kQueryCanceled),
           .message = (shardlet.empty() ? "what the statement writes to" : "shardlet " + shardlet) +
                      " is being handed over to another shard and was not free in time",

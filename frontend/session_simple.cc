@@ -86,7 +86,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     case StatementKind::kOwn:
     case StatementKind::kExplainRoute: break;
     case StatementKind::kPlanned: {
-      if (txn_.failed) break;
+      if (txn_.failed || careful()) break;
       auto plan = plan_of(*known, normal, statement.begin, {});
       if (!plan) {
         reject_query(plan.error());
@@ -94,7 +94,9 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
       }
       if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
         const bool again = known->tree->get<parser::Copy>() == nullptr;
-        if (!pass_query(frame, text, place_of(*route, known->effects), again, route->writes)) return false;
+        if (!pass_query(frame, text, place_of(*route, known->effects), again, route->writes,
+                        known->tree->get<parser::Query>() != nullptr))
+          return false;
         wrote_ |= route->writes;
         note_cursor(*known->tree, here_);
         return true;
@@ -111,8 +113,8 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
 // Several statements in one message are one transaction. When one shard has all of them it may have the text.
 bool Session::route_script(const wire::Frame& frame, std::string_view text) {
   ShardId where = 0;
-  bool passes = guarded_ == nullptr && !txn_.failed && begun_places() <= (begun_ ? 1 : 0);
-  bool wrote = false, sets = false;
+  bool passes = guarded_ == nullptr && !txn_.failed && !careful() && begun_places() <= (begun_ ? 1 : 0);
+  bool wrote = false, sets = false, reads = false;
   for (const parser::Range statement : parser::split_statements(text, standard_strings())) {
     if (!passes) break;
     parser::Normaliser& normal = worker_.book().scratch;
@@ -132,10 +134,11 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
     if (place != 0 && where != 0 && place != where) break;
     if (place != 0) where = place;
     wrote |= route->writes;
+    reads |= known->tree->get<parser::Query>() != nullptr;
     passes = true;
   }
   if (!passes) return start_errand({.kind = Errand::kScript, .text = std::string(text)});
-  if (!pass_query(frame, text, where, !sets, wrote)) return false;
+  if (!pass_query(frame, text, where, !sets, wrote, reads)) return false;
   if (sets) names_known_ = false;
   wrote_ |= wrote;
   return true;
@@ -144,7 +147,7 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
 // The client's bytes go to that shard and its answer comes back.
 // `again`: when the fence of a move refuses it, it may be run again.
 bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, bool again,
-                         bool writes) {
+                         bool writes, bool reads) {
   StatementEffects effects = effects_of(text);
   if (Error error; refuse_sequence_state(effects.flags, &error)) {
     reject_query(error);
@@ -178,7 +181,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
   lease_->unnamed_owner = 0;
   unsynced_ = 0;  // its end is the end of what the extended protocol has begun as well
   executed_ = false;
-  expect({.kind = Expected::kQuery});
+  expect({.kind = Expected::kQuery, .reads = reads, .harmless = !writes});
   return true;
 }
 

@@ -45,7 +45,9 @@ struct StatementEnd {
   std::string tag;    // of CommandComplete; empty: an empty query
   std::string error;  // a whole ErrorResponse
   bool suspended = false;
-  bool moved = false;  // the fence of a move has refused it, and it may be run again
+  bool told = false;    // rows have gone to the client
+  bool unsent = false;  // no shard has heard of it
+  bool moved = false;   // the fence of a move has refused it, and it may be run again
 
   static StatementEnd complete(std::string tag) { return {.tag = std::move(tag)}; }
   static StatementEnd refused(const Error& error, std::string_view routine = {});
@@ -97,6 +99,7 @@ struct Unit {
   bool on = false;
   bool closed = false;        // its last message has been sent
   bool writes = false;        // may write
+  bool doubted = false;       // its answer came when the lease had run out
   bool refused = false;       // the fence has, and the shard is coming to its end
   std::uint64_t version = 0;  // of the routing that it was planned under
   std::string bytes;          // the client's messages
@@ -111,6 +114,7 @@ struct Run {
   bool describe = false;  // a RowDescription comes first
   bool suspendable = false;
   std::uint32_t effects = 0;
+  bool on_map = false;  // its places come from the shard map
 };
 
 // What the client has bound and the router will run.
@@ -123,6 +127,7 @@ struct Portal {
   wire::BindValues bind;
   std::unique_ptr<executor::Fan> fan;  // has begun
   bool complete = false;
+  bool began = false;  // its fan has been advanced
   Run run;
 };
 

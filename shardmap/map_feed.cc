@@ -309,6 +309,10 @@ bool MapFeed::lease_valid() const {
   return Clock::now().time_since_epoch().count() < shared_->lease_end.load();
 }
 
+Clock::time_point MapFeed::lease_end() const {
+  return Clock::time_point(Clock::duration(shared_->lease_end.load()));
+}
+
 bool MapFeed::store_reachable() const {
   return shared_->reachable;
 }

@@ -50,6 +50,8 @@ class MapFeed {
   // it has run out, it comes back only after the store's newest epoch was taken. A router that was frozen finds
   // it run out.
   [[nodiscard]] bool lease_valid() const;
+  // Until when it is valid if nothing renews it, for those who have a clock's value at hand.
+  [[nodiscard]] std::chrono::steady_clock::time_point lease_end() const;
 
   [[nodiscard]] bool store_reachable() const;
   [[nodiscard]] StoredMap current() const;

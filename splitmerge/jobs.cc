@@ -16,6 +16,7 @@ using shardmap::NoteChange;
 
 constexpr int kAttempts = 50;
 constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::milliseconds kLookPatience{5000};
 
 // What a job works on, by name; a drain or rebalance has its children for that.
 std::set<std::string> shardlets_of(const JobRequest& request) {
@@ -147,7 +148,8 @@ Result<JobInfo> Jobs::resume(std::uint64_t id, Deadline deadline) {
 
 Result<JobInfo> Jobs::wait(std::uint64_t id, Deadline deadline) {
   for (;;) {
-    KG_TRY(JobInfo info, show(id, deadline));
+    // A look of its own time: cut off in its midst, at the end of the patience, it would cost the connection.
+    KG_TRY(JobInfo info, show(id, Deadline::in(kLookPatience)));
     if (is_final(info.state)) return info;
     if (deadline.passed()) {
       return fail(sqlstate::kQueryCanceled,

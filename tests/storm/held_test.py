@@ -184,6 +184,7 @@ class Held:
     def copy(self):
         with self.connect() as c, c.cursor() as cursor:
             with cursor.copy("COPY accounts (id, balance) FROM STDIN") as copy:
+                copy.write_row((200, 1))  # on the other shard: nothing of it may stay
                 copy.write_row((5, 1))
 
     def fan_out_second(self):
@@ -244,6 +245,8 @@ class Held:
         self.check_refused("the second statement of a pipeline", self.second_of_a_pipeline, [1, 11])
         self.check_refused("a later statement to several shards", self.fan_out_second, [1, 11, 25])
         self.check_refused("COPY", self.copy, [1])
+        with self.connect() as c:
+            assert c.execute("SELECT count(*) FROM accounts").fetchone() == (30,), "a COPY that failed has left rows"
         self.too_long()
         self.canceled()
 

@@ -19,6 +19,7 @@
 #include "admin/commands/command_result.h"
 #include "executor/copy_in.h"
 #include "executor/fan.h"
+#include "executor/gather.h"
 #include "executor/relay.h"
 #include "executor/session_state.h"
 #include "frontend/login.h"
@@ -274,6 +275,10 @@ class Session {
   io::Task<StatementEnd> run_fan_out(planner::FanOut fan_out, Run* run);
   io::Task<StatementEnd> run_ddl(planner::Ddl ddl, Run* run);
   io::Task<StatementEnd> run_gather(planner::Gather gather, Run* run);  // session_gather.cc
+  executor::FanRequest fan_request(Run* run);
+  executor::GatherRequest gather_request(planner::Gather& gather, executor::Backend* finisher, Run* run);
+  io::Task<Result<bool>> begun_read_only(const planner::Gather& gather);
+  io::Task<StatementEnd> finish_aside(planner::Gather gather, Run* run);
   io::Task<StatementEnd> gather_and_finish(planner::Gather gather, Run* run);
   io::Task<Status> open_at(Place* place, bool writes);
   io::Task<StatementEnd> run_copy_in(planner::CopyIn plan, Run* run);  // session_copy.cc

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/sql_quote.h"
-#include "executor/gather.h"
 #include "frontend/session.h"
 
 namespace kintsugi::frontend {
@@ -33,7 +32,8 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
     co_return StatementEnd::refused(
         {.sqlstate = "25P01", .message = "DECLARE CURSOR can only be used in transaction blocks"});
   }
-  if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+  // Whatever default_transaction_read_only says: there are temporary tables to be made.
+  if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN READ WRITE"};
   auto running = gather_and_finish(std::move(gather), run);
   StatementEnd end = co_await std::move(running);
   if (!own_transaction) co_return end;
@@ -41,6 +41,103 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
   auto ending = end_implicit();
   StatementEnd ended = co_await std::move(ending);
   if (ended.failed && !end.failed) end = std::move(ended);
+  co_return end;
+}
+
+executor::GatherRequest Session::gather_request(planner::Gather& gather, executor::Backend* finisher,
+                                                Run* run) {
+  executor::GatherRequest request;
+  for (planner::GatheredRelation& relation : gather.relations) {
+    executor::GatherRequest::Relation& wanted = request.relations.emplace_back();
+    for (const planner::ShardTask& task : relation.tasks) {
+      auto place = place_at(task.shard);
+      wanted.sources.push_back((*place)->lease.get());
+    }
+    wanted.relation = std::move(relation);
+  }
+  request.finisher = finisher;
+  request.parameter_types = run->types;
+  request.parameters = run->bind.values;
+  request.most_bytes = static_cast<std::uint64_t>(worker_.shared().config.limits.gather_bytes);
+  request.waiter = &waiter_;
+  request.still_wanted = [this] { return still_wanted(); };
+  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  return request;
+}
+
+// Whether the client's transaction may not make the temporary tables. What it then cannot have is an error.
+io::Task<Result<bool>> Session::begun_read_only(const planner::Gather& gather) {
+  auto place = place_at(gather.finisher);
+  auto asking = executor::run_control_query((*place)->lease.get(),
+                                            "SELECT pg_catalog.current_setting('transaction_read_only'), "
+                                            "pg_catalog.current_setting('transaction_isolation')",
+                                            &waiter_, Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  if (!rows) co_return fail(std::move(rows).error());
+  if (rows->size() != 1 || rows->front().size() != 2 || rows->front()[0].value_or("") != "on") co_return false;
+  if (!gather.cursor.empty()) {
+    co_return fail(sqlstate::kNotSupported, "a cursor over several shards in a READ ONLY transaction",
+                   "Leave READ ONLY out, or send the query itself.");
+  }
+  const std::string isolation = rows->front()[1].value_or("");
+  if (gather.tier == planner::Tier::kGather && isolation != "read committed" &&
+      isolation != "read uncommitted") {
+    co_return fail(
+        sqlstate::kNotSupported,
+        "bringing rows of several shards together in a READ ONLY transaction whose isolation level is "
+        "more than READ COMMITTED",
+        "Leave READ ONLY out, or say with = which sharding key the statement is for.");
+  }
+  co_return true;
+}
+
+// A READ ONLY transaction cannot make temporary tables. It has written nothing that the final statement would
+// have to see, so that runs beside it, on another connection; the rows are read by the transaction's own.
+io::Task<StatementEnd> Session::finish_aside(planner::Gather gather, Run* run) {
+  auto pool = pool_of(gather.finisher);
+  if (!pool) co_return StatementEnd::refused(pool.error());
+  auto acquiring = acquire(*pool, {});
+  auto acquired = co_await std::move(acquiring);
+  if (!acquired) co_return StatementEnd::refused(acquired.error());
+  executor::BackendLease lease = std::move(*acquired);
+  executor::BackendPool* of = *pool;
+  auto beginning =
+      executor::run_control_query(lease.get(), "BEGIN READ WRITE", &waiter_, Deadline::in(kControlTimeout));
+  if (auto begun = co_await std::move(beginning); !begun) {
+    lease->broken = true;
+    co_return StatementEnd::refused(begun.error());
+  }
+  const auto cancel = [this, of, aside = lease.get()](executor::Backend& backend) {
+    if (&backend == aside)
+      worker_.send_cancel(*of, backend, key_);
+    else
+      cancel_at(backend);
+  };
+  const std::string text = std::move(gather.text);
+  executor::GatherRequest gathered = gather_request(gather, lease.get(), run);
+  gathered.cancel = cancel;
+  executor::Gathering gathering(std::move(gathered));
+  auto filling = gathering.fill();
+  executor::GatherResult filled = co_await std::move(filling);
+  StatementEnd end;
+  if (!filled.ok) {
+    end = {.failed = true, .error = std::move(filled.error)};
+  } else {
+    executor::FanRequest request = fan_request(run);
+    request.branches.push_back({.backend = lease.get(), .text = text, .before = {"SET TRANSACTION READ ONLY"}});
+    request.cancel = cancel;
+    executor::Fan fan(std::move(request));
+    auto advancing = fan.advance(0);
+    executor::FanStep step = co_await std::move(advancing);
+    end = end_of(step);
+  }
+  if (!lease->broken) {
+    auto ending = executor::run_control_query(lease.get(), "ROLLBACK", &waiter_, Deadline::in(kControlTimeout));
+    if (auto ended = co_await std::move(ending); !ended) lease->broken = true;
+    lease->has_temporaries = false;
+  }
+  lease->stream.set_target(nullptr);
   co_return end;
 }
 
@@ -59,6 +156,17 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
     auto opened = open_at(*joined, gather.writes && shard == gather.finisher);
     if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
   }
+  if (txn_.begin != "BEGIN READ WRITE") {
+    auto asking = begun_read_only(gather);
+    Result<bool> read_only = co_await std::move(asking);
+    if (!read_only) co_return StatementEnd::refused(read_only.error());
+    if (*read_only) {
+      auto finishing = finish_aside(std::move(gather), run);
+      StatementEnd end = co_await std::move(finishing);
+      if (end.failed) txn_.failed = true;
+      co_return end;
+    }
+  }
   if (!gather.cursor.empty() && cursors_.contains(gather.cursor)) {
     // One of that name had its tables here, and is closed, or this is a mistake.
     std::string tables;
@@ -74,25 +182,8 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
       co_return StatementEnd::refused(error);
     }
   }
-  executor::GatherRequest request;
-  for (planner::GatheredRelation& relation : gather.relations) {
-    executor::GatherRequest::Relation& wanted = request.relations.emplace_back();
-    for (const planner::ShardTask& task : relation.tasks) {
-      auto place = place_at(task.shard);
-      wanted.sources.push_back((*place)->lease.get());
-    }
-    wanted.relation = std::move(relation);
-  }
   auto finisher = place_at(gather.finisher);
-  request.finisher = (*finisher)->lease.get();
-  request.parameter_types = run->types;
-  request.parameters = run->bind.values;
-  request.most_bytes = static_cast<std::uint64_t>(worker_.shared().config.limits.gather_bytes);
-  request.waiter = &waiter_;
-  request.still_wanted = [this] { return still_wanted(); };
-  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
-  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
-  executor::Gathering gathering(std::move(request));
+  executor::Gathering gathering(gather_request(gather, (*finisher)->lease.get(), run));
   auto filling = gathering.fill();
   executor::GatherResult filled = co_await std::move(filling);
   if (!filled.ok) co_return StatementEnd{.failed = true, .error = std::move(filled.error)};

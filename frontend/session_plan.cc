@@ -150,6 +150,24 @@ io::Task<StatementEnd> Session::run_fan_out(planner::FanOut fan_out, Run* run) {
   co_return end_of(step);
 }
 
+// All but the branches and their merge.
+executor::FanRequest Session::fan_request(Run* run) {
+  executor::FanRequest request;
+  request.parameter_types = run->types;
+  request.bind = run->bind;
+  request.describe =
+      run->describe ? executor::FanRequest::Describe::kQuery : executor::FanRequest::Describe::kNo;
+  request.slow_client_timeout = worker_.shared().config.server.slow_client_timeout;
+  request.suspendable = run->suspendable;
+  request.client = &to_client_;
+  request.client_stream = &client_;
+  request.waiter = &waiter_;
+  request.still_wanted = [this] { return still_wanted(); };
+  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  return request;
+}
+
 // Connections for all of them, in the order of the shards: sessions that need the same ones do not wait for
 // each other in a circle.
 io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOut fan_out, Run* run) {
@@ -166,7 +184,7 @@ io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOu
     // The connections were long in coming.
     co_return fail(std::string(executor::kMovedState), std::string(executor::kMovedMessage));
   }
-  executor::FanRequest request;
+  executor::FanRequest request = fan_request(run);
   for (planner::ShardTask& task : fan_out.tasks) {
     KG_CO_TRY(Place * place, place_at(task.shard));
     request.branches.push_back({.backend = place->lease.get(),
@@ -178,18 +196,6 @@ io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOu
     look_effects_ |= run->effects;
   }
   request.merge = std::move(fan_out.merge);
-  request.parameter_types = run->types;
-  request.bind = run->bind;
-  request.describe =
-      run->describe ? executor::FanRequest::Describe::kQuery : executor::FanRequest::Describe::kNo;
-  request.slow_client_timeout = worker_.shared().config.server.slow_client_timeout;
-  request.suspendable = run->suspendable;
-  request.client = &to_client_;
-  request.client_stream = &client_;
-  request.waiter = &waiter_;
-  request.still_wanted = [this] { return still_wanted(); };
-  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
-  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
   co_return std::make_unique<executor::Fan>(std::move(request));
 }
 

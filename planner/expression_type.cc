@@ -99,6 +99,20 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
     case ExprKind::kBetween:
     case ExprKind::kInList:
     case ExprKind::kQuantified: return {kBool, {}};
+    case ExprKind::kCase: {
+      // Numbers of one type.
+      const auto& node = *as<parser::Case>(expr);
+      std::vector<const parser::Expr*> values{node.otherwise};
+      for (const auto& arm : node.arms) values.push_back(arm.then);
+      std::uint32_t common = 0;
+      for (const parser::Expr* value : values) {
+        if (value == nullptr) continue;
+        const std::uint32_t oid = type_of(value, scope).oid;
+        if (number_rank(oid) == 0 || (common != 0 && common != oid)) return {};
+        common = oid;
+      }
+      return {common, {}};
+    }
     case ExprKind::kSubquery: {
       const auto form = as<parser::Subquery>(expr)->form;
       const bool scalar = form == parser::Subquery::Form::kScalar || form == parser::Subquery::Form::kArray;

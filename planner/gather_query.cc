@@ -66,7 +66,13 @@ class OwnCondition {
       case ExprKind::kRow: return all(as<parser::Row>(expr)->elements);
       case ExprKind::kFuncCall: {
         const auto& call = *as<parser::FuncCall>(expr);
-        if (call.special || call.over != nullptr || analyzer_.is_aggregate(call)) return false;
+        static constexpr std::string_view kSpecial[] = {"coalesce", "greatest", "least", "nullif", "substring"};
+        if (call.over != nullptr || call.filter != nullptr || !call.order_by.empty()) return false;
+        if (call.special)
+          return std::find(std::begin(kSpecial), std::end(kSpecial), call.name.name()) != std::end(kSpecial) &&
+                 std::all_of(call.args.begin(), call.args.end(),
+                             [&](const parser::Argument& arg) { return holds(arg.value); });
+        if (analyzer_.is_aggregate(call)) return false;
         const Function* function = analyzer_.function_of(call);
         return function != nullptr && function->schema == "pg_catalog" && function->volatility == 'i' &&
                std::all_of(call.args.begin(), call.args.end(),
@@ -137,9 +143,9 @@ class GatherPlanner {
     bool grouped = false;
     const auto filters = filters_of_use(index);
     if (!filters.empty()) mine.signature += "|" + std::string(alias_of(use));
-    for (const parser::Expr* filter : filters) {
-      mine.signature += "|" + std::string(filter->range.of(text));
-      if (use.unit == 0) grouped |= !slots_in(filter->range, slots);
+    for (const Filter& filter : filters) {
+      mine.signature += "|" + std::string(filter.whole->range.of(text));
+      if (use.unit == 0) grouped |= !slots_in(filter.whole->range, slots);
     }
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       Shared& other = shared_[i];
@@ -148,8 +154,8 @@ class GatherPlanner {
       std::vector<std::uint32_t> others;
       const RelationUse& first = analyzer_.uses[static_cast<std::size_t>(other.use)];
       if (first.unit == 0)
-        for (const parser::Expr* filter : filters_of_use(other.use))
-          grouped |= !slots_in(filter->range, others);
+        for (const Filter& filter : filters_of_use(other.use))
+          grouped |= !slots_in(filter.whole->range, others);
       if (grouped) analyzer_.once = true;
       analyzer_.pinned.insert(analyzer_.pinned.end(), slots.begin(), slots.end());
       analyzer_.pinned.insert(analyzer_.pinned.end(), others.begin(), others.end());
@@ -181,9 +187,15 @@ class GatherPlanner {
     return use.ref->alias.given() ? use.ref->alias.name.text : use.ref->name.name();
   }
 
-  std::vector<const parser::Expr*> filters_of_use(int index) const {
+  // A condition of WHERE that speaks of one table alone, or what an OR says of it: in every arm something.
+  struct Filter {
+    const parser::Expr* whole;
+    std::vector<std::vector<const parser::Expr*>> arms;  // none: the whole
+  };
+
+  std::vector<Filter> filters_of_use(int index) const {
     const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
-    return use.nullable || use.owner == nullptr ? std::vector<const parser::Expr*>{} : filters_of(index);
+    return use.nullable || use.owner == nullptr ? std::vector<Filter>{} : filters_of(index);
   }
 
   // The text gets the temporary table's name.
@@ -252,14 +264,20 @@ class GatherPlanner {
     } else {
       relation.text.push_back({.text = " WHERE "});
       relation.text.push_back({.kind = Piece::Kind::kOwnedOpen, .owned = owned});
-      for (const parser::Expr* filter : filters) {
-        relation.text.push_back({.text = filter == filters.front() ? "(" : " AND ("});
-        if (use.unit == 0)
-          relation.text.push_back({.kind = Piece::Kind::kOwn, .range = filter->range});
-        else
-          relation.text.push_back(
-              {.text = std::string(
-                   filter->range.of(analyzer_.units[static_cast<std::size_t>(use.unit)].statement->text()))});
+      bool first = true;
+      for (const Filter& filter : filters) {
+        relation.text.push_back({.text = std::exchange(first, false) ? "(" : " AND ("});
+        if (filter.arms.empty()) put_expression(use, filter.whole, relation.text);
+        bool first_arm = true;
+        for (const auto& arm : filter.arms) {
+          relation.text.push_back({.text = std::exchange(first_arm, false) ? "(" : " OR ("});
+          for (const parser::Expr* each : arm) {
+            relation.text.push_back({.text = each == arm.front() ? "(" : " AND ("});
+            put_expression(use, each, relation.text);
+            relation.text.push_back({.text = ")"});
+          }
+          relation.text.push_back({.text = ")"});
+        }
         relation.text.push_back({.text = ")"});
       }
       relation.text.push_back({.kind = Piece::Kind::kOwnedClose, .owned = owned});
@@ -299,15 +317,36 @@ class GatherPlanner {
   }
 
   // WHERE's conditions on this table alone.
-  [[nodiscard]] std::vector<const parser::Expr*> filters_of(int index) const {
+  void put_expression(const RelationUse& use, const parser::Expr* expr, TextTemplate& to) const {
+    if (use.unit == 0)
+      to.push_back({.kind = Piece::Kind::kOwn, .range = expr->range});
+    else
+      to.push_back({.text = std::string(expr->range.of(
+                        analyzer_.units[static_cast<std::size_t>(use.unit)].statement->text()))});
+  }
+
+  [[nodiscard]] std::vector<Filter> filters_of(int index) const {
     const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
-    std::vector<const parser::Expr*> found;
+    std::vector<Filter> found;
     if (use.block == nullptr || use.block->where == nullptr) return found;
     std::vector<const parser::Expr*> all;
     Analyzer::conjuncts(use.block->where, all);
     const OwnCondition own(analyzer_, index, *use.owner->scope);
     for (const parser::Expr* conjunct : all)
-      if (conjunct->kind != ExprKind::kLiteral && own.holds(conjunct)) found.push_back(conjunct);
+      if (conjunct->kind != ExprKind::kLiteral && own.holds(conjunct)) {
+        found.push_back({conjunct, {}});
+      } else if (const auto* either = as<parser::BoolExpr>(conjunct); either != nullptr && either->is_or) {
+        Filter filter{conjunct, {}};
+        for (const parser::Expr* arm : either->args) {
+          std::vector<const parser::Expr*> parts, mine;
+          Analyzer::conjuncts(arm, parts);
+          for (const parser::Expr* part : parts)
+            if (part->kind != ExprKind::kLiteral && own.holds(part)) mine.push_back(part);
+          if (mine.empty()) break;
+          filter.arms.push_back(std::move(mine));
+        }
+        if (filter.arms.size() == either->args.size()) found.push_back(std::move(filter));
+      }
     return found;
   }
 

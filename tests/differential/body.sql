@@ -641,3 +641,33 @@ SELECT name FROM customers ORDER BY name LIMIT 1;
 SELECT count(DISTINCT state) FROM orders;
 -- must
 ROLLBACK;
+
+-- Transactions that may not write: what several shards have is brought together beside them.
+-- must
+BEGIN READ ONLY;
+-- must
+SELECT state, count(*), avg(amount) FROM orders GROUP BY state ORDER BY state;
+-- must
+SELECT o.id, l.item FROM orders o JOIN lines l ON l.line = o.id ORDER BY 1, 2;
+-- must
+SELECT name FROM customers ORDER BY name LIMIT 2;
+-- must
+SELECT s.name, count(*) FROM settings s JOIN orders o ON o.id = s.value GROUP BY s.name ORDER BY 1;
+-- must
+UPDATE orders SET note = 'x';
+-- must
+ROLLBACK;
+-- must
+BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+-- must
+SELECT state, avg(amount) FROM orders GROUP BY state ORDER BY state;
+-- must
+SELECT count(DISTINCT state) / 0 FROM orders;
+-- must
+SELECT count(*) FROM orders;
+-- must
+COMMIT;
+-- must
+SELECT count(*) FROM orders WHERE (state = 'open' AND amount > 5) OR (state = 'paid' AND id = 1);
+-- must
+SELECT sum(l.price) FROM lines l, orders o WHERE (o.id = l.line AND o.state = 'open' AND l.price > 2) OR (o.id = l.line AND o.state = 'paid' AND o.customer = 1 AND l.quantity > 1);

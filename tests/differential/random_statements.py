@@ -516,7 +516,8 @@ class Generator:
                 values.append(self.expression(column.kind, [item], 1))
         values = [v if c.kind not in ("numeric",) else f"({v})::numeric(10,2)" for v, c in zip(values, table.columns)]
         return (f"INSERT INTO {table.name} SELECT {', '.join(values)} FROM {source.name} AS {alias}{self.where([item], 1)}"
-                + self.pick("", " ON CONFLICT DO NOTHING"))
+                # With ids that come twice, which row is there first would be chance.
+                + (self.pick("", " ON CONFLICT DO NOTHING") if len(source.primary) <= len(table.primary) else ""))
 
     def free_columns(self, table):
         return [c for c in table.columns if c.name not in table.primary]
@@ -604,7 +605,7 @@ class Generator:
         elif roll < 0.90:
             yield Statement(self.mistake(), write=True)
         else:
-            yield Statement("BEGIN" + self.pick("", "", " ISOLATION LEVEL REPEATABLE READ"), write=True)
+            yield Statement("BEGIN" + self.pick("", "", " ISOLATION LEVEL REPEATABLE READ", " READ ONLY"), write=True)
             saved = []
             for _ in range(self.random.randint(2, 6)):
                 inner = self.random.random()

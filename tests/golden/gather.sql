@@ -207,3 +207,11 @@ SELECT o.id FROM orders o WHERE o.qty < (SELECT avg(i.price) FROM items i WHERE 
 --     s1, s2, s3: SELECT "order_id", "price" FROM "public"."items" AS "i"
 --   text: SELECT o.id FROM kg_0 o WHERE o.qty < (SELECT avg(i.price) FROM kg_1 i WHERE i.order_id = o.id)
 
+SELECT sum(i.price) FROM items i, orders o WHERE (o.id = i.order_id AND o.status = 'a' AND i.price > 1) OR (o.id = i.order_id AND o.status = 'b' AND o.qty = 2 AND i.price > 2)
+-- tier 4: gather on s1
+--   kg_0 of public.items (order_id bigint, price numeric)
+--     s1, s2, s3: SELECT "order_id", "price" FROM "public"."items" AS "i" WHERE (((i.price > 1)) OR ((i.price > 2)))
+--   kg_1 of public.orders (id bigint, status text, qty integer)
+--     s1, s2, s3: SELECT "id", "status", "qty" FROM "public"."orders" AS "o" WHERE (((o.status = 'a')) OR ((o.status = 'b') AND (o.qty = 2)))
+--   text: SELECT sum(i.price) FROM kg_0 i, kg_1 o WHERE (o.id = i.order_id AND o.status = 'a' AND i.price > 1) OR (o.id = i.order_id AND o.status = 'b' AND o.qty = 2 AND i.price > 2)
+

@@ -103,8 +103,7 @@ class Planner {
     const bool one = all_.shards.size() == 1 && (!analysis_.home || all_.shards.front() == home);
     if (one) return route(all_.shards.front(), only_points);
     if (const auto* refused = std::get_if<Error>(&analysis_.several)) return fail(*refused);
-    if (const auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several))
-      return several(*fan_out, only_points);
+    if (const auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several)) return several(*fan_out);
     if (const auto* gather = std::get_if<GatherTemplate>(&analysis_.several)) return gathered(*gather);
     return fail(sqlstate::kNotSupported, "this statement over several shards is not supported",
                 "Say with = which sharding key it is for.");
@@ -259,14 +258,15 @@ class Planner {
             .hint = "Write it as a plain number or a bigint parameter."};
   }
 
-  Result<Plan> several(const FanOutTemplate& fan_out, bool only_points) {
+  Result<Plan> several(const FanOutTemplate& fan_out) {
     FanOut made;
     made.merge = fan_out.merge;
     made.writes = fan_out.writes;
     KG_TRY(const std::uint64_t limit, take_limits(fan_out.limits, made.merge));
     for (const ShardId shard : all_.shards) {
       ShardTask task{shard, {}};
-      const bool hidden = !only_points && hides(analysis_.owned, map_, shard);
+      // Points too: of two keys one may live here and the other's rows be hidden here.
+      const bool hidden = hides(analysis_.owned, map_, shard);
       if (hidden && !analysis_.unhideable.empty()) return fail(moving(analysis_.unhideable));
       if (fan_out.text) {
         KG_TRY(task.text, text_for(*fan_out.text, shard, limit));

@@ -1,6 +1,6 @@
 // A named place between two steps where a test may kill the process: the one named in KINTSUGI_FAILPOINT dies
-// there by SIGKILL, as if the machine had gone. Costs a look at the environment; used in changes of the map
-// only.
+// there by SIGKILL, as if the machine had gone. With "stop " before the name it is frozen there, by SIGSTOP,
+// until somebody wakes it. Costs a look at the environment; used in changes of the map only.
 #pragma once
 
 #include <signal.h>
@@ -12,7 +12,9 @@ namespace kintsugi::shardmap {
 
 inline void failpoint(const char* name) {
   const char* wanted = std::getenv("KINTSUGI_FAILPOINT");
-  if (wanted != nullptr && std::strcmp(wanted, name) == 0) raise(SIGKILL);
+  if (wanted == nullptr) return;
+  const bool stop = std::strncmp(wanted, "stop ", 5) == 0;
+  if (std::strcmp(stop ? wanted + 5 : wanted, name) == 0) raise(stop ? SIGSTOP : SIGKILL);
 }
 
 }  // namespace kintsugi::shardmap

@@ -1,0 +1,356 @@
+"""Shardlets split, move and merge at random and without pause under two routers, three shards and clients that check.
+
+Every write that was acknowledged is remembered. A read must see what was acknowledged before it began, a count and a sum
+over all shards must have every row once at every moment, no acknowledged write may be lost or doubled, and at the end every
+row is where the map says. No error but 40001.
+
+With --faults, besides: routers are killed and frozen, by chance and at named points of the jobs that they do, shards and
+the store are restarted. Then a write may have an unknown end, and connections break; all else stays as it is.
+"""
+
+import argparse
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import psycopg
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from world import World, rows_where_the_map_says  # noqa: E402
+
+ROWS = 120
+FAILPOINTS = (
+    "move: hidden", "move: identities", "move: publication", "move: slot", "move: prepared", "move: copied",
+    "move: subscribed", "move: caught up", "move: held", "move: fence raised", "move: drained", "move: verified",
+    "move: before commit", "move: after commit", "move: committed", "move: online", "move: settled", "move: cleaning",
+    "move: following dropped", "move: cleaned", "move: fence dropped", "split: before commit", "split: after commit",
+    "merge: before commit", "merge: after commit",
+)
+
+
+class Storm:
+    def __init__(self, world, seed, faults):
+        self.world, self.faults = world, faults
+        self.chooser = random.Random(seed)
+        self.lock, self.stop = threading.Lock(), threading.Event()
+        self.counts, self.errors, self.jobs = {}, [], {}
+        self.told = [0] * ROWS  # the highest value that an update of the row has been told
+        self.values = [set() for _ in range(ROWS)]  # all of them
+        self.begun = [0] * ROWS  # updates that were sent
+        self.unknown = [0] * ROWS  # and have no known end
+        self.longest_ms = 0.0
+
+    def note(self, what, more=1):
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + more
+
+    def client(self, work, autocommit):
+        """Runs `work` again and again; 40001 is counted, a broken connection is one of the faults."""
+        chooser = random.Random()
+        connection = None
+        while not self.stop.is_set():
+            try:
+                if connection is None or connection.closed:
+                    connection = self.world.connect(chooser.randrange(2), autocommit=autocommit,
+                                                    prepare_threshold=chooser.choice((0, None)))
+                work(connection, chooser)
+            except AssertionError as wrong:
+                self.errors.append(f"{work.__name__}: {wrong}")
+                return
+            except psycopg.Error as error:
+                if error.sqlstate == "40001":
+                    self.note(f"40001 in {work.__name__}")
+                elif not self.faults:
+                    self.errors.append(f"{work.__name__}: {error.sqlstate} {error}")
+                    return
+                else:
+                    self.note(f"faults: {error.sqlstate or 'connection'}")
+                    if connection is not None and error.sqlstate in (None, "KG005", "57P01", "08006"):
+                        connection.close()
+                    time.sleep(0.05)
+                if connection is not None and not connection.closed and not autocommit:
+                    try:
+                        connection.rollback()
+                    except psycopg.Error:
+                        connection.close()
+        if connection is not None:
+            connection.close()
+
+    def update(self, connection, chooser):
+        key = chooser.randrange(ROWS)
+        with self.lock:
+            self.begun[key] += 1
+        began = time.monotonic()
+        try:
+            value = connection.execute("UPDATE accounts SET seen = seen + 1 WHERE id = %s RETURNING seen", [key]).fetchone()
+        except psycopg.Error as error:
+            with self.lock:
+                if error.sqlstate == "40001":
+                    self.begun[key] -= 1  # it was refused whole
+                else:
+                    self.unknown[key] += 1
+            raise
+        waited = 1000 * (time.monotonic() - began)
+        assert value is not None, f"an update did not find row {key}"
+        with self.lock:
+            assert value[0] not in self.values[key], f"two updates of row {key} made it {value[0]}: one is lost"
+            self.values[key].add(value[0])
+            self.told[key] = max(self.told[key], value[0])
+            self.longest_ms = max(self.longest_ms, waited)
+        self.note("updates")
+
+    def read(self, connection, chooser):
+        key = chooser.randrange(ROWS)
+        due = self.told[key]
+        value = connection.execute("SELECT seen FROM accounts WHERE id = %s", [key]).fetchone()
+        assert value is not None, f"a read did not find row {key}"
+        assert value[0] >= due, f"stale: row {key} is {value[0]}, and {due} was acknowledged before"
+        self.note("reads")
+
+    def count(self, connection, chooser):
+        with self.lock:
+            due = sum(self.told)
+        rows, total = connection.execute("SELECT count(*), sum(seen)::bigint FROM accounts").fetchone()
+        with self.lock:
+            most = sum(self.begun)
+        assert rows == ROWS, f"a count found {rows} rows of {ROWS}"
+        assert due <= total <= most, f"a sum over all shards is {total}, not between {due} and {most}"
+        self.note("counts")
+
+    def transfer(self, connection, chooser):
+        keys = sorted(chooser.sample([key for key in range(ROWS) if key % 3], 2))
+        for key, change in zip(keys, (-1, 1)):
+            done = connection.execute("UPDATE accounts SET balance = balance + %s WHERE id = %s", [change, key])
+            assert done.rowcount == 1, f"a transfer found {done.rowcount} rows"
+        connection.commit()
+        self.note("transfers")
+
+    def fan_write(self, connection, chooser):
+        """One statement, several shards: its balance is nought. Of rows that no transfer locks: it would be a deadlock."""
+        done = connection.execute(
+            "UPDATE accounts SET balance = balance + CASE WHEN id = %s THEN 1 ELSE -1 END WHERE id IN (%s, %s)",
+            [(keys := chooser.sample(range(0, ROWS, 3), 2))[0], *keys])
+        assert done.rowcount == 2, f"a write to two rows found {done.rowcount}"
+        self.note("writes to several shards")
+
+    # ---- the jobs
+
+    def next_job(self, shardlets):
+        chooser = self.chooser
+        shardlets = sorted(shardlets, key=lambda s: -1 if s[2] == "MINVALUE" else int(s[2]))
+        name, _, low, high, _, place, _ = chooser.choice(shardlets)
+        to = chooser.choice([s for s in ("s1", "s2", "s3") if s != place])
+        low, high = 0 if low == "MINVALUE" else int(low), ROWS if high == "MAXVALUE" else int(high)
+        kind = chooser.random()
+        if (kind < 0.3 or len(shardlets) < 3) and len(shardlets) < 9 and high - low > 4:
+            self.made = getattr(self, "made", 0) + 1
+            parts = f"p{self.made}l", f"p{self.made}r"
+            at = chooser.randrange(low + 1, high)
+            move = f" MOVE {chooser.choice(parts)} TO SHARD {to}" if chooser.random() < 0.5 else ""
+            return f"SPLIT SHARDLET {name} AT ({at}) INTO ({parts[0]}, {parts[1]}){move}"
+        if kind < 0.55 and len(shardlets) > 2:
+            i = chooser.randrange(len(shardlets) - 1)
+            self.made = getattr(self, "made", 0) + 1
+            return (f"MERGE SHARDLETS {shardlets[i][0]}, {shardlets[i + 1][0]} INTO m{self.made} ON SHARD "
+                    f"{chooser.choice(('s1', 's2', 's3'))}")
+        return f"MOVE SHARDLET {name} TO SHARD {to}"
+
+    def one_job(self, router):
+        with self.world.connect(router) as admin:
+            job = self.next_job(admin.execute("SHOW SHARDLETS OF keys").fetchall())
+            began = time.monotonic()
+            row = admin.execute(f"{job} WITH (wait = true)").fetchone()
+            took = time.monotonic() - began
+        kind = job.split()[0]
+        self.jobs.setdefault(kind, []).append(took)
+        if row[3] != "done":
+            with self.world.connect(router) as admin:
+                text = admin.execute(f"SHOW JOB {row[0]}").fetchall()
+            if not self.faults:
+                raise AssertionError(f"{job} is {row[3]}: {text}")
+            self.note(f"jobs {row[3]}")
+
+    def run_jobs(self, until):
+        while time.monotonic() < until and not self.errors:
+            try:
+                self.one_job(self.chooser.randrange(2))
+            except psycopg.Error as error:
+                if not self.faults:
+                    raise
+                self.note("jobs whose end was not seen")
+                time.sleep(0.3)
+
+    # ---- faults
+
+    def restart_router(self, i, failpoint=""):
+        router = self.world.routers[i]
+        router.kill()
+        router.environment["KINTSUGI_FAILPOINT"] = failpoint
+        router.start()
+
+    def freeze(self, i, seconds):
+        process = self.world.routers[i].process
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(process.pid, signal.SIGCONT)
+
+    def break_things(self, until):
+        """One fault after another, each followed by a look whether all is well again."""
+        chooser = random.Random(self.chooser.random())
+        points = list(FAILPOINTS)
+        chooser.shuffle(points)
+        while time.monotonic() < until and not self.errors:
+            fault = chooser.choice(("kill", "freeze", "shard", "store", "point", "point", "point", "stop", "stop"))
+            i = chooser.randrange(2)
+            if fault == "kill":
+                self.restart_router(i)
+            elif fault == "freeze":
+                self.freeze(i, chooser.choice((0.5, 6, 8)))
+            elif fault == "shard":
+                self.world.clusters[chooser.randrange(1, 4)].restart(chooser.choice(("fast", "immediate")))
+            elif fault == "store":
+                self.world.store.restart(chooser.choice(("fast", "immediate")))
+            else:
+                # It dies, or stops, when it comes there with a job.
+                point = points[self.counts.get("points tried", 0) % len(points)]
+                self.note("points tried")
+                self.restart_router(i, ("stop " if fault == "stop" else "") + point)
+                process = self.world.routers[i].process
+                patience = time.monotonic() + 10
+                while time.monotonic() < patience:
+                    if fault == "point" and process.poll() is not None:
+                        self.note("killed at a point")
+                        break
+                    if fault == "stop" and self.is_stopped(process.pid):
+                        self.note("stopped at a point")
+                        time.sleep(chooser.choice((1, 6)))
+                        break
+                    time.sleep(0.02)
+                if fault == "stop":
+                    os.kill(process.pid, signal.SIGCONT)
+                self.restart_router(i)
+            self.note(f"fault: {fault}")
+            time.sleep(chooser.choice((0.2, 1.5)))
+
+    @staticmethod
+    def is_stopped(pid):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] == "T"
+        except OSError:
+            return False
+
+    # ---- all of it
+
+    def run(self, seconds):
+        clients = [(self.update, True)] * 3 + [(self.read, True)] * 2 + [(self.count, True)] + \
+            [(self.transfer, False)] * 2 + [(self.fan_write, True)]
+        threads = [threading.Thread(target=self.client, args=each, daemon=True) for each in clients]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + seconds
+        breaker = threading.Thread(target=self.break_things, args=(until,), daemon=True)
+        if self.faults:
+            breaker.start()
+        try:
+            self.run_jobs(until)
+        finally:
+            if self.faults:
+                breaker.join(120)
+            time.sleep(0.3)
+            self.stop.set()
+            for thread in threads:
+                thread.join(60)
+        assert not any(thread.is_alive() for thread in threads), "a client hangs"
+        assert not self.errors, self.errors
+        self.settle()
+        self.check()
+
+    def settle(self):
+        """Whatever has begun comes to an end by itself."""
+        deadline = time.monotonic() + 90
+        while True:
+            with self.world.connect() as admin:
+                running = [row for row in admin.execute("SHOW JOBS").fetchall()
+                           if row[3] not in ("done", "failed", "canceled")]
+            if not running:
+                return
+            assert time.monotonic() < deadline, f"jobs that do not end: {running}"
+            time.sleep(0.2)
+
+    def check(self):
+        for router in (0, 1):
+            with self.world.connect(router) as admin:
+                rows = dict(admin.execute("SELECT id, seen FROM accounts").fetchall())
+                assert len(rows) == ROWS
+                for key, seen in rows.items():
+                    low, high = len(self.values[key]), len(self.values[key]) + self.unknown[key]
+                    assert low <= seen <= high, f"row {key} is {seen}: {low} updates were acknowledged, {high} at most"
+                assert admin.execute("SELECT sum(balance)::bigint FROM accounts").fetchone() == (100 * ROWS,)
+        deadline = time.monotonic() + 30
+        while True:  # what two-phase commits and jobs leave is cleared away in the background
+            try:
+                rows_where_the_map_says(self.world, "accounts", "id", range(ROWS))
+                break
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+
+    def tell(self):
+        print({what: self.counts[what] for what in sorted(self.counts)})
+        print({kind: f"{len(times)}, {sum(times) / len(times):.2f} s each, {max(times):.2f} at most"
+               for kind, times in self.jobs.items()}, f"longest wait of an update {self.longest_ms:.0f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--faults", action="store_true")
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    world = World(shards=3, routers=2, apart=True)
+    storm = Storm(world, options.seed, options.faults)
+    try:
+        with world.connect() as admin:
+            admin.execute("CREATE SHARD MAP keys BY RANGE (bigint)")
+            for name, low, high, shard in (("a", "MINVALUE", 40, "s1"), ("b", 40, 80, "s2"), ("c", 80, "MAXVALUE", "s3")):
+                admin.execute(f"CREATE SHARDLET {name} OF keys FOR VALUES FROM ({low}) TO ({high}) ON SHARD {shard}")
+            admin.execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL, "
+                          "seen bigint NOT NULL DEFAULT 0) SHARD BY keys (id)")
+            admin.execute("INSERT INTO accounts (id, balance) VALUES " + ", ".join(f"({i}, 100)" for i in range(ROWS)))
+        time.sleep(1)
+        storm.run(options.seconds)
+        storm.tell()
+        counts = storm.counts
+        done = sum(len(times) for times in storm.jobs.values())
+        assert done > options.seconds / 8, f"only {done} jobs in {options.seconds} s"
+        for what in ("updates", "reads", "counts", "transfers", "writes to several shards"):
+            assert counts.get(what, 0) > 20, f"too little was going on to show anything: {counts}"
+        for what in ("update", "read", "count", "fan_write"):
+            # A lone statement waits. Only one that had begun to tell something may be refused.
+            refused = counts.get(f"40001 in {what}", 0)
+            assert refused <= (0 if not options.faults else 20), f"{refused} lone statements of {what} were refused"
+        refused = counts.get("40001 in transfer", 0)
+        assert refused <= 2 * done + 20 * options.faults, f"{refused} transactions were refused in {done} jobs"
+        for router in world.routers:
+            router.stop()
+    except BaseException:
+        storm.stop.set()
+        storm.tell()
+        for router in world.routers:
+            print(router.name, router.log_tail(40), file=sys.stderr)
+        raise
+    finally:
+        world.stop()
+    print("passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

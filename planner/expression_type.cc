@@ -36,6 +36,20 @@ constexpr KnownType kKnown[] = {
     {"timestamptz", 1184}, {"interval", 1186}, {"numeric", 1700}, {"uuid", 2950},  {"jsonb", 3802},
     {"name", 19},          {"regclass", 2205}};
 
+// Numbers of one type, or nothing certain.
+std::uint32_t type_of_case(const Analyzer& analyzer, const parser::Case& node, const Scope& scope) {
+  std::vector<const parser::Expr*> values{node.otherwise};
+  for (const auto& arm : node.arms) values.push_back(arm.then);
+  std::uint32_t common = 0;
+  for (const parser::Expr* value : values) {
+    if (value == nullptr) continue;
+    const std::uint32_t oid = analyzer.type_of(value, scope).oid;
+    if (number_rank(oid) == 0 || (common != 0 && common != oid)) return 0;
+    common = oid;
+  }
+  return common;
+}
+
 }  // namespace
 
 std::uint32_t Analyzer::type_named(const parser::TypeName& name) const {
@@ -99,20 +113,7 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
     case ExprKind::kBetween:
     case ExprKind::kInList:
     case ExprKind::kQuantified: return {kBool, {}};
-    case ExprKind::kCase: {
-      // Numbers of one type.
-      const auto& node = *as<parser::Case>(expr);
-      std::vector<const parser::Expr*> values{node.otherwise};
-      for (const auto& arm : node.arms) values.push_back(arm.then);
-      std::uint32_t common = 0;
-      for (const parser::Expr* value : values) {
-        if (value == nullptr) continue;
-        const std::uint32_t oid = type_of(value, scope).oid;
-        if (number_rank(oid) == 0 || (common != 0 && common != oid)) return {};
-        common = oid;
-      }
-      return {common, {}};
-    }
+    case ExprKind::kCase: return {type_of_case(*this, *as<parser::Case>(expr), scope), {}};
     case ExprKind::kSubquery: {
       const auto form = as<parser::Subquery>(expr)->form;
       const bool scalar = form == parser::Subquery::Form::kScalar || form == parser::Subquery::Form::kArray;

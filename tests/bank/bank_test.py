@@ -130,7 +130,7 @@ def check(bank, clusters):
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--seed", type=int, default=1)
     options = options.parse_args()
     root = scratch_directory("kintsugi-bank-")

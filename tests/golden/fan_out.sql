@@ -464,6 +464,18 @@ SELECT * FROM orders TABLESAMPLE bernoulli (10)
 --   s1, s2, s3: (own text)
 --   merge: concatenate
 
+SELECT count(*) FROM moves WHERE id IN (5, 15)
+-- tier 2: 2 shards
+--   s1: SELECT count(*) FROM moves WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE) AND (id IN (5, 15))
+--   s2: (own text)
+--   merge: fold one row from each: sum bigint
+
+DELETE FROM moves WHERE id IN (5, 15)
+-- tier 2: 2 shards, writes
+--   s1: DELETE FROM moves WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE) AND (id IN (5, 15))
+--   s2: (own text)
+--   merge: concatenate
+
 SELECT * FROM moves
 -- tier 2: 2 shards
 --   s1: SELECT * FROM moves WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE)

@@ -15,7 +15,8 @@ constexpr const char* kSchemas = R"json({
   "shard": {"type": "object", "required": ["name", "dsn", "state"], "properties": {
     "name": {"type": "string"}, "dsn": {"type": "string", "description": "without its password"},
     "state": {"enum": ["preparing", "online", "draining", "offline"]},
-    "home": {"type": "boolean"}, "entries": {"type": "integer"}}},
+    "home": {"type": "boolean"}, "entries": {"type": "integer"},
+    "bytes": {"type": ["integer", "null"], "description": "of its database, looked at now and then"}}},
   "newMap": {"type": "object", "required": ["name", "kind", "key"], "additionalProperties": false, "properties": {
     "name": {"type": "string", "example": "tenants"}, "kind": {"enum": ["range", "list", "hash"]},
     "key": {"type": "array", "minItems": 1, "items": {"type": "string"}, "example": ["bigint"]},
@@ -59,6 +60,18 @@ constexpr const char* kSchemas = R"json({
     "alive": {"type": "boolean"}, "this": {"type": "boolean"}}},
   "statistic": {"type": "object", "required": ["name", "value"], "properties": {
     "name": {"type": "string"}, "value": {"type": "integer"}}},
+  "slowStatement": {"type": "object", "required": ["at", "user", "tier", "shards", "ms", "statement"], "properties": {
+    "at": {"type": "string"}, "user": {"type": "string"}, "tier": {"type": "string"},
+    "shards": {"type": "array", "items": {"type": "string"}}, "ms": {"type": "integer"}, "waited_ms": {"type": "integer"},
+    "held_ms": {"type": "integer"}, "failed": {"type": "boolean"}, "statement": {"type": "string"}}},
+  "explainRequest": {"type": "object", "required": ["statement"], "additionalProperties": false, "properties": {
+    "statement": {"type": "string", "example": "SELECT * FROM orders WHERE tenant_id = 42"}}},
+  "route": {"type": "object", "required": ["lines"], "properties": {"lines": {"type": "array", "items": {"type": "string"}}}},
+  "newUser": {"type": "object", "required": ["name", "role"], "additionalProperties": false, "properties": {
+    "name": {"type": "string", "example": "grafana"}, "role": {"enum": ["viewer", "operator", "admin"]}}},
+  "user": {"type": "object", "required": ["name", "role"], "properties": {
+    "name": {"type": "string"}, "role": {"enum": ["viewer", "operator", "admin"]}, "created": {"type": "string"},
+    "token": {"type": "string", "description": "in the answer that made it, and never again"}}},
   "pool": {"type": "object", "required": ["shard", "role", "open", "limit", "waiting"], "properties": {
     "shard": {"type": "string"}, "role": {"type": "string"}, "open": {"type": "integer"}, "limit": {"type": "integer"},
     "waiting": {"type": "integer"}}},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "admin/commands/command_layer.h"
+#include "admin/token_book.h"
 
 namespace kintsugi::admin {
 
@@ -18,6 +19,7 @@ struct RestRequest {
   Actor actor;
   CommandRun run;
   const Surroundings& surroundings;
+  TokenBook& users;
   CommandLayer& layer;
 
   [[nodiscard]] std::string in_query(const std::string& name) const {

@@ -3,6 +3,7 @@
 
 #include "admin/operation_handlers.h"
 #include "admin/request_body.h"
+#include "base/log.h"
 
 namespace kintsugi::admin::handlers {
 namespace {
@@ -75,6 +76,61 @@ Answer list_pools(RestRequest& request) {
 
 Answer list_audit(RestRequest& request) {
   return list(request, Show::What::kAudit);
+}
+
+Answer list_slow(RestRequest& request) {
+  return list(request, Show::What::kSlow);
+}
+
+Answer explain(RestRequest& request) {
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  const std::string statement = body.text("statement");
+  KG_CHECK(body.finish());
+  if (!request.surroundings.route) return fail(sqlstate::kCannotConnectNow, "the router does not route yet");
+  KG_TRY(const auto lines, request.surroundings.route(statement, request.actor.name));
+  RestAnswer answer;
+  answer.body = {{"lines", lines}};
+  return answer;
+}
+
+namespace {
+
+Json user_json(const TokenOwner& owner) {
+  return {{"name", owner.name}, {"role", std::string(name_of(owner.role))}, {"created", owner.created}};
+}
+
+}  // namespace
+
+// Who may do what is not the shard map's matter: no command, but a line in the log.
+Answer list_users(RestRequest& request) {
+  KG_TRY(const auto owners, request.users.list());
+  RestAnswer answer;
+  answer.body = {{"items", Json::array()}, {"next", nullptr}};
+  for (const TokenOwner& owner : owners) answer.body["items"].push_back(user_json(owner));
+  return answer;
+}
+
+Answer add_user(RestRequest& request) {
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  const std::string name = body.text("name");
+  const auto role = role_named(body.text("role"));
+  if (!role) body.complain("\"role\" is viewer, operator or admin");
+  KG_CHECK(body.finish());
+  KG_TRY(const std::string token, request.users.add(name, *role));
+  log::info("a user was added", {{"user", name}, {"role", name_of(*role)}, {"by", request.actor.name}});
+  RestAnswer answer;
+  answer.status = 201;
+  answer.body = {{"name", name}, {"role", std::string(name_of(*role))}, {"token", token}};
+  return answer;
+}
+
+Answer remove_user(RestRequest& request) {
+  const std::string& name = request.path["user"];
+  KG_CHECK(request.users.remove(name));
+  log::info("a user was removed", {{"user", name}, {"by", request.actor.name}});
+  RestAnswer answer;
+  answer.status = 204;
+  return answer;
 }
 
 Answer get_epoch(RestRequest& request) {

@@ -11,6 +11,8 @@
 #include "admin/openapi.h"
 #include "admin/operation.h"
 #include "admin/problem.h"
+#include "admin/rest_tls.h"
+#include "admin/token_book.h"
 #include "admin/token_file.h"
 #include "base/io/socket.h"
 #include "base/log.h"
@@ -121,15 +123,20 @@ struct RestServer::Parts {
   Allowance refusals{kRefusalsASecond, kRefusalsAtOnce};
   std::atomic<int> streams{0};
   std::atomic<bool> stopping{false};
-  httplib::Server http;
+  TokenBook users;
+  std::unique_ptr<RestCertificate> certificate;  // null: no TLS
+  std::unique_ptr<httplib::Server> server;
   std::thread listener;
 
   Parts(RestOptions o, std::shared_ptr<const Surroundings> s)
-      : options(std::move(o)), surroundings(s), layers(std::move(s)) {}
+      : options(std::move(o)), surroundings(s), layers(std::move(s)), users(options.user_file) {}
+
+  [[nodiscard]] std::optional<Actor> actor_of(const httplib::Request& request);
+  [[nodiscard]] OfTheStore of_the_store();
 
   void set_up();
   bool admit(const httplib::Request& request, httplib::Response& response);
-  bool open_to_all(const httplib::Request& request, httplib::Response& response) const;
+  bool open_to_all(const httplib::Request& request, httplib::Response& response);
   void serve(const httplib::Request& request, httplib::Response& response);
   void run(const Routed& routed, const httplib::Request& request, httplib::Response& response);
   void stream_job(RestAnswer first, httplib::Response& response);
@@ -139,13 +146,13 @@ struct RestServer::Parts {
 };
 
 void RestServer::Parts::set_up() {
+  httplib::Server& http = *server;
   http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   http.set_keep_alive_max_count(1000);
   http.set_keep_alive_timeout(5);
   http.set_read_timeout(10, 0);
   http.set_write_timeout(30, 0);
   http.set_payload_max_length(kFileMax);
-  http.set_tcp_nodelay(true);
   // Without SO_REUSEPORT, which would let a second router take the same address.
   http.set_socket_options([](socket_t socket) {
     const int yes = 1;
@@ -158,6 +165,7 @@ void RestServer::Parts::set_up() {
     response.set_header("Connection", "close");
     return httplib::Server::HandlerResponse::Handled;
   });
+  http.set_tcp_nodelay(true);
   const auto handler = [this](const httplib::Request& request, httplib::Response& response) {
     serve(request, response);
   };
@@ -188,7 +196,7 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
   const std::string path = path_of(request);
   if (path.starts_with("/v1/") || path == "/v1") {
     const std::string given = request.get_header_value("Authorization");
-    const bool good = given.starts_with("Bearer ") && same_token(given.substr(7), token);
+    const bool good = actor_of(request).has_value();
     if (!good && !refusals.take()) {
       return refuse(429,
                     {.sqlstate = std::string(sqlstate::kLimitReached), .message = "too many wrong tokens"});
@@ -197,7 +205,7 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
       return refuse(401, {.sqlstate = std::string(sqlstate::kInvalidAuthorization),
                           .message = given.empty() ? "no token was given" : "the token is wrong",
                           .hint = "Send the header \"Authorization: Bearer TOKEN\"; the token is in the "
-                                  "file that admin.token_file names."});
+                                  "file that admin.token_file names, or was told by kintsugi user add."});
     }
   }
   const std::size_t most = path == "/v1/import" ? kFileMax : kBodyMax;
@@ -212,17 +220,50 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
   return true;
 }
 
-bool RestServer::Parts::open_to_all(const httplib::Request& request, httplib::Response& response) const {
+// Whose token it is: the file's is an admin's.
+std::optional<Actor> RestServer::Parts::actor_of(const httplib::Request& request) {
+  const std::string given = request.get_header_value("Authorization");
+  if (!given.starts_with("Bearer ")) return std::nullopt;
+  const std::string theirs = given.substr(7);
+  if (same_token(theirs, token)) return Actor{"admin token", Role::kAdmin, Face::kRest};
+  const auto owner = users.owner_of(theirs);
+  if (!owner) return std::nullopt;
+  return Actor{owner->name, owner->role, Face::kRest};
+}
+
+// For metrics: not worth waiting for when the store is away.
+OfTheStore RestServer::Parts::of_the_store() {
+  OfTheStore known;
+  if (surroundings->store_reachable && !surroundings->store_reachable()) return known;
+  auto layer = layers.take();
+  const Actor actor{"metrics", Role::kViewer, Face::kRest};
+  for (const auto& [what, into] : {std::pair(command::Show::What::kRouters, &known.routers),
+                                   std::pair(command::Show::What::kJobs, &known.jobs)}) {
+    command::Show show;
+    show.what = what;
+    auto answer = layer->run(show, actor, {.deadline = Deadline::in(2s), .epoch = {}, .canceled = nullptr});
+    if (answer) *into = std::move(answer->objects);
+  }
+  layers.give_back(std::move(layer));
+  return known;
+}
+
+bool RestServer::Parts::open_to_all(const httplib::Request& request, httplib::Response& response) {
   if (request.method != "GET" && request.method != "HEAD") return false;
   const std::string path = path_of(request);
   if (path == "/healthz") {
-    response.set_content("{\"status\": \"alive\"}\n", "application/json");
+    // Alive is a router whose threads do what they are asked.
+    const bool serving = !surroundings->serving || surroundings->serving();
+    const bool alive = !serving || !surroundings->load || surroundings->load().has_value();
+    response.status = alive ? 200 : 503;
+    response.set_content(dumped({{"status", alive ? "alive" : "a thread does not answer"}}),
+                         "application/json");
   } else if (path == "/readyz") {
     const Json ready = readiness(*surroundings);
     response.status = ready["ready"].get<bool>() ? 200 : 503;
     response.set_content(dumped(ready), "application/json");
   } else if (path == "/metrics") {
-    response.set_content(metrics_text(*surroundings), "text/plain; version=0.0.4");
+    response.set_content(metrics_text(*surroundings, of_the_store()), "text/plain; version=0.0.4");
   } else if (path == "/") {
     response.set_header("Content-Security-Policy",
                         "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'");
@@ -268,15 +309,27 @@ void RestServer::Parts::run(const Routed& routed, const httplib::Request& reques
                            .hint = "Send the header \"Content-Type: application/json\"."},
                           415);
   }
+  const auto actor = actor_of(request);
+  if (!actor || actor->role < operation.role) {
+    return answer_problem(
+        response,
+        {.sqlstate = "42501",
+         .message = "this is for the role " + std::string(name_of(operation.role)) +
+                    (actor ? ", and " + actor->name + " is " + std::string(name_of(actor->role)) : ""),
+         .hint = "kintsugi user add NAME --role " + std::string(name_of(operation.role)) +
+                 " makes a token with it."},
+        403);
+  }
   const auto epoch = expected_epoch(request);
   if (!epoch) return answer_problem(response, epoch.error(), 412);
   auto layer = layers.take();
   RestRequest what{.path = routed.path,
                    .query = {request.params.begin(), request.params.end()},
                    .body = request.body,
-                   .actor = {"admin token", Role::kAdmin, Face::kRest},
+                   .actor = *actor,
                    .run = {.deadline = Deadline::in(kRequestTimeout), .epoch = *epoch, .canceled = nullptr},
                    .surroundings = *surroundings,
+                   .users = users,
                    .layer = *layer};
   Result<RestAnswer> answer = operation.run(what);
   layers.give_back(std::move(layer));
@@ -358,10 +411,23 @@ Result<std::unique_ptr<RestServer>> RestServer::start(const RestOptions& options
                                                       std::shared_ptr<const Surroundings> surroundings) {
   auto parts = std::make_unique<Parts>(options, std::move(surroundings));
   KG_TRY(parts->token, read_or_make_token(options.token_file));
+  KG_CHECK(parts->users.load());
   KG_TRY(io::HostPort at, io::parse_host_port(options.listen));
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return fail(sqlstate::kInvalidParameter, "admin.tls_cert and admin.tls_key belong together",
+                "Set both, or neither.");
+  }
+  if (options.tls_cert.empty()) {
+    parts->server = std::make_unique<httplib::Server>();
+  } else {
+    parts->certificate = std::make_unique<RestCertificate>(options.tls_cert, options.tls_key);
+    KG_CHECK(parts->certificate->load());
+    parts->server = std::make_unique<httplib::SSLServer>(
+        [its = parts->certificate.get()](SSL_CTX& context) { return its->set_up(context); });
+  }
   parts->set_up();
-  const int port = at.port == 0 ? parts->http.bind_to_any_port(at.host)
-                                : (parts->http.bind_to_port(at.host, at.port) ? at.port : -1);
+  const int port = at.port == 0 ? parts->server->bind_to_any_port(at.host)
+                                : (parts->server->bind_to_port(at.host, at.port) ? at.port : -1);
   if (port < 0) {
     return fail("55006", "cannot listen on " + options.listen + " for REST",
                 "Give another address with admin.listen.");
@@ -369,16 +435,24 @@ Result<std::unique_ptr<RestServer>> RestServer::start(const RestOptions& options
   at.port = static_cast<decltype(at.port)>(port);
   parts->address = at.to_string();
   Parts* its = parts.get();
-  parts->listener = std::thread([its] { its->http.listen_after_bind(); });
+  parts->listener = std::thread([its] { its->server->listen_after_bind(); });
   return std::unique_ptr<RestServer>(new RestServer(std::move(parts)));
 }
 
 RestServer::~RestServer() {
   // listen_after_bind() may not have begun: stop() before it has would be forgotten.
-  while (!parts_->http.is_running()) std::this_thread::sleep_for(1ms);
+  while (!parts_->server->is_running()) std::this_thread::sleep_for(1ms);
   parts_->stopping = true;
-  parts_->http.stop();
+  parts_->server->stop();
   parts_->listener.join();
+}
+
+void RestServer::reload_tls() {
+  if (parts_->certificate == nullptr) return;
+  if (const Status loaded = parts_->certificate->load(); !loaded) {
+    log::error("the certificate of the admin listener was not reloaded and the old one stays",
+               {{"error", loaded.error().message}});
+  }
 }
 
 const std::string& RestServer::address() const {

@@ -11,9 +11,11 @@
 namespace kintsugi::admin {
 
 struct RestOptions {
-  std::string listen;      // host:port; port 0 takes a free one
-  std::string token_file;  // made when it is not there
-  std::string version;     // of the program
+  std::string listen;             // host:port; port 0 takes a free one
+  std::string token_file;         // made when it is not there
+  std::string user_file;          // of the users with tokens of their own
+  std::string tls_cert, tls_key;  // PEM; empty: no TLS
+  std::string version;            // of the program
 };
 
 class RestServer {
@@ -24,6 +26,9 @@ class RestServer {
   ~RestServer();  // waits for the requests under way
   RestServer(const RestServer&) = delete;
   RestServer& operator=(const RestServer&) = delete;
+
+  // The certificate and key again; the old ones stay when the new ones cannot be used.
+  void reload_tls();
 
   // "127.0.0.1:8432"
   [[nodiscard]] const std::string& address() const;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr AddCommand kCommands[] = {add_serve,   add_demo,     add_check_config, add_version, add_shard,
                                     add_map,     add_shardlet, add_table,        add_lookup,  add_jobs,
-                                    add_recover, add_router,   add_audit};
+                                    add_recover, add_router,   add_audit,        add_look,    add_user};
 
 // The innermost command that was named, and the first word after it that it does not know.
 const CLI::App& named_command(const CLI::App& root) {

@@ -16,6 +16,7 @@ namespace kintsugi::app {
 struct ClientOptions {
   std::string admin = "http://127.0.0.1:8432";
   std::string token_file;
+  std::string ca;
   bool json = false;
   bool yes = false;  // of commands that destroy
 };
@@ -48,7 +49,7 @@ class Talk {
   // "Drop shard map tenants?" True when --yes was given or a person at the terminal has said yes.
   bool confirmed(const std::string& question);
 
-  int failed(const Error& error);
+  int failed(const Error& given);
   void print(const Json& json, const std::vector<std::string>& columns) const;
   [[nodiscard]] bool json() const { return options_.json; }
   [[nodiscard]] RestClient& client() { return *client_; }
@@ -56,6 +57,7 @@ class Talk {
   [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
 
  private:
+  std::string meant_instead(const std::string& message);
   const ClientOptions& options_;
   std::optional<Error> problem_;
   std::unique_ptr<RestClient> client_;

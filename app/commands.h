@@ -35,6 +35,8 @@ void add_jobs(CLI::App& root, int& exit_code);
 void add_recover(CLI::App& root, int& exit_code);
 void add_router(CLI::App& root, int& exit_code);
 void add_audit(CLI::App& root, int& exit_code);
+void add_look(CLI::App& root, int& exit_code);
+void add_user(CLI::App& root, int& exit_code);
 
 // One line to standard error: `kintsugi: ...`, with detail and hint below when there are.
 void complain(const Error& error);

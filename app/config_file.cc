@@ -270,6 +270,7 @@ class Loader {
   void resolve_paths() {
     if (sources_.data.empty()) return;
     if (loaded_.config.admin.token_file.empty()) loaded_.config.admin.token_file = "admin.token";
+    if (loaded_.config.admin.user_file.empty()) loaded_.config.admin.user_file = "admin.users";
     for (const Section& section : config_sections()) {
       for (const auto& key : section.keys) {
         if (key.rule.text != Text::kPath && key.rule.text != Text::kStore) continue;

@@ -48,6 +48,7 @@ Result<RestReply> RestClient::send(const std::string& method, const std::string&
     return fail(sqlstate::kInvalidParameter, "\"" + target_.admin + "\" is no address of a router",
                 "It is http://HOST:PORT, from --admin or KINTSUGI_ADMIN.");
   }
+  if (!target_.ca.empty()) client.set_ca_cert_path(target_.ca.c_str());
   client.set_connection_timeout(kConnectTimeout_s);
   client.set_read_timeout(kReadTimeout_s);
   httplib::Request request;

@@ -13,6 +13,7 @@ using Json = nlohmann::ordered_json;
 struct RestTarget {
   std::string admin = "http://127.0.0.1:8432";
   std::string token;
+  std::string ca;  // PEM; empty: the system's, for https://
 };
 
 struct RestReply {

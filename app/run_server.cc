@@ -7,6 +7,7 @@
 #include "app/catalog_service.h"
 #include "app/map_service.h"
 #include "app/open_files.h"
+#include "app/shard_sizes.h"
 #include "app/version.h"
 #include "base/log.h"
 #include "executor/settler.h"
@@ -22,24 +23,35 @@ std::string token_file(const Config& config) {
   return config.admin.token_file.empty() ? "admin.token" : config.admin.token_file;
 }
 
-std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr<MapService>& maps) {
+std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr<MapService>& maps,
+                                                           const std::shared_ptr<ShardSizes>& sizes) {
   auto made = std::make_shared<admin::Surroundings>();
   made->store = maps->store();
   made->router = maps->router();
   made->map = [maps] { return maps->current(); };
   made->lease_valid = [maps] { return maps->lease_valid(); };
   made->store_reachable = [maps] { return maps->store_reachable(); };
-  made->serving = [maps] { return maps->with_server([](frontend::Server&) {}); };
+  made->serving = [maps] {
+    bool accepting = false;
+    maps->with_server([&accepting](frontend::Server& server) { accepting = server.accepting(); });
+    return accepting;
+  };
+  made->shard_bytes = [sizes] { return sizes->known(); };
   made->look_for_jobs = [maps] { maps->look_for_jobs(); };
   made->pools = [maps] {
     std::vector<admin::PoolState> pools;
     maps->with_server([&pools](frontend::Server& server) { pools = server.pools(); });
     return pools;
   };
-  made->statistics = [maps] {
-    std::vector<admin::Statistic> statistics;
-    maps->with_server([&statistics](frontend::Server& server) { statistics = server.statistics(); });
-    return statistics;
+  made->load = [maps] {
+    std::optional<admin::RouterLoad> load;
+    maps->with_server([&load](frontend::Server& server) { load = server.load(); });
+    return load;
+  };
+  made->route = [maps](const std::string& statement, const std::string& user) {
+    Result<std::vector<std::string>> lines = fail(sqlstate::kCannotConnectNow, "the router is shutting down");
+    maps->with_server([&](frontend::Server& server) { lines = server.route(statement, user); });
+    return lines;
   };
   return made;
 }
@@ -53,11 +65,18 @@ Result<Ended> run_server(const Config& config,
   const std::size_t shards = maps->current()->shards().size();
   raise_open_files(config.server.max_clients,
                    config.pool.size * static_cast<int>(std::max(shards, kShardsExpected)));
-  const auto surroundings = surroundings_of(maps);
+  const auto sizes = std::make_shared<ShardSizes>([maps] { return maps->current(); });
+  const auto surroundings = surroundings_of(maps, sizes);
   auto commands = std::make_shared<admin::CommandQueue>(surroundings);
-  KG_TRY(
-      std::unique_ptr<admin::RestServer> rest,
-      admin::RestServer::start({config.admin.listen, token_file(config), std::string(kVersion)}, surroundings));
+  KG_TRY(std::unique_ptr<admin::RestServer> rest,
+         admin::RestServer::start(
+             {.listen = config.admin.listen,
+              .token_file = token_file(config),
+              .user_file = config.admin.user_file.empty() ? "admin.users" : config.admin.user_file,
+              .tls_cert = config.admin.tls_cert,
+              .tls_key = config.admin.tls_key,
+              .version = std::string(kVersion)},
+             surroundings));
   KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps, commands));
   maps->attach(*server);
   const auto catalogs = std::make_shared<CatalogService>(maps);
@@ -77,13 +96,18 @@ Result<Ended> run_server(const Config& config,
   listening(server->address());
   // The shutdown may still be at work when a second signal has ended the wait, and this function with it.
   Ended ended =
-      wait_for_the_end({.reload = [its = server.get()] { its->reload_tls(); },
+      wait_for_the_end({.reload =
+                            [its = server.get(), admin = rest.get()] {
+                              its->reload_tls();
+                              admin->reload_tls();
+                            },
                         .shutdown = [its = server.get(),
                                      patience = config.server.shutdown_timeout] { its->shutdown(patience); }});
   if (ended == Ended::kAtOnce) {
     static_cast<void>(new std::shared_ptr<MapService>(std::move(maps)));
     static_cast<void>(new std::shared_ptr<CatalogService>(catalogs));
     static_cast<void>(new std::shared_ptr<executor::Settler>(settler));
+    static_cast<void>(new std::shared_ptr<ShardSizes>(sizes));
     static_cast<void>(rest.release());
     static_cast<void>(server.release());  // its threads are still at work, and the process is about to end
   } else {
@@ -92,6 +116,7 @@ Result<Ended> run_server(const Config& config,
     server.reset();
     catalogs->stop();
     settler->stop();
+    sizes->stop();
     commands.reset();
     maps->stop();
     log::info("ended");

@@ -29,6 +29,9 @@ struct ServerConfig {
 struct AdminConfig {
   std::string listen = "127.0.0.1:8432";
   std::string token_file;
+  std::string user_file;
+  std::string tls_cert;
+  std::string tls_key;
 };
 
 struct DatabaseConfig {
@@ -56,6 +59,7 @@ struct LimitsConfig {
   milliseconds hold_timeout{10000};
   std::int64_t gather_bytes = std::int64_t{1} << 30;
   std::int64_t max_message = std::int64_t{256} << 20;
+  milliseconds slow_statement{1000};
 };
 
 struct LogConfig {

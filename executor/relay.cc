@@ -367,6 +367,7 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   const bool dropped = !expected_.empty() && expected_.front().from == Expected::kDropped;
   if (!dropped && swallow_moved(report)) return {};
   const bool poisoned = !expected_.empty() && expected_.front().from == Expected::kPoison;
+  if (!poisoned && !dropped) ++events_.errors;
   if (dropped) {
     if (expected_.front().kind == Expected::kQuery) return {};
   } else if (poisoned) {

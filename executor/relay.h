@@ -46,6 +46,7 @@ struct RelayEvents {
   bool discard_all = false;  // DISCARD ALL has run: nothing is prepared any more, no setting set
   bool deallocate_all = false;
   int deallocates = 0;               // DEALLOCATE name, this many times
+  std::uint32_t errors = 0;          // of the shard's, about what the client has sent
   bool preparation_failed = false;   // a hidden Parse before a simple query: the query is not to be sent
   std::uint64_t unnamed_failed = 0;  // the last unnamed statement that was refused, or skipped after an error
   std::optional<Error> hidden_query_failed;  // a query of the router's own was refused

@@ -1,5 +1,7 @@
 #include "frontend/server.h"
 
+#include <condition_variable>
+#include <future>
 #include <thread>
 
 #include "base/log.h"
@@ -8,6 +10,7 @@
 namespace kintsugi::frontend {
 namespace {
 
+constexpr auto kThreadPatience = std::chrono::seconds(1);
 constexpr int kMaxThreads = 256;  // a session's number has eight bits for its thread
 
 Result<std::shared_ptr<const io::TlsContext>> load_tls(const ServerConfig& config) {
@@ -112,8 +115,39 @@ std::vector<admin::PoolState> Server::pools() const {
   return states;
 }
 
-std::vector<admin::Statistic> Server::statistics() const {
-  return {{"clients", shared_->clients.load()}, {"connections", shared_->connections.load()}};
+std::optional<admin::RouterLoad> Server::load() const {
+  struct Answers {
+    std::mutex mutex;
+    std::condition_variable told;
+    std::size_t missing = 0;
+    admin::RouterLoad sum;
+  };
+  const auto answers = std::make_shared<Answers>();
+  answers->missing = shared_->workers.size();
+  for (const auto& worker : shared_->workers) {
+    worker->ask_load([answers](const admin::RouterLoad& load) {
+      const std::lock_guard lock(answers->mutex);
+      answers->sum.add(load);
+      if (--answers->missing == 0) answers->told.notify_one();
+    });
+  }
+  std::unique_lock lock(answers->mutex);
+  if (!answers->told.wait_for(lock, kThreadPatience, [&] { return answers->missing == 0; }))
+    return std::nullopt;
+  answers->sum.clients = shared_->clients.load();
+  answers->sum.connections = shared_->connections.load();
+  return answers->sum;
+}
+
+Result<std::vector<std::string>> Server::route(const std::string& statement, const std::string& user) const {
+  const auto told = std::make_shared<std::promise<Result<std::vector<std::string>>>>();
+  auto lines = told->get_future();
+  if (shared_->workers.empty()) return fail(sqlstate::kCannotConnectNow, "the router is shutting down");
+  shared_->workers.front()->ask_route(
+      statement, user, [told](Result<std::vector<std::string>> answer) { told->set_value(std::move(answer)); });
+  if (lines.wait_for(kThreadPatience) != std::future_status::ready)
+    return fail(sqlstate::kCannotConnectNow, "the router's thread does not answer");
+  return lines.get();
 }
 
 void Server::reload_tls() {
@@ -127,7 +161,7 @@ void Server::reload_tls() {
 }
 
 void Server::shutdown(std::chrono::milliseconds patience) {
-  if (std::exchange(stopped_, true) || shared_ == nullptr) return;
+  if (stopped_.exchange(true) || shared_ == nullptr) return;
   for (auto& worker : shared_->workers) worker->begin_shutdown();
   const Deadline deadline = Deadline::in(patience);
   while (shared_->clients.load() > 0 && !deadline.passed()) {

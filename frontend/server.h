@@ -2,6 +2,7 @@
 // on its own.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "admin/commands/command_queue.h"
+#include "admin/commands/router_load.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "frontend/catalog_source.h"
@@ -38,7 +40,12 @@ class Server {
 
   // For SHOW and metrics. Any thread, while the server lives.
   [[nodiscard]] std::vector<admin::PoolState> pools() const;
-  [[nodiscard]] std::vector<admin::Statistic> statistics() const;
+  // Asks every thread, for a second at the most; nothing when one does not answer.
+  [[nodiscard]] std::optional<admin::RouterLoad> load() const;
+  // Where a statement would go, as EXPLAIN (ROUTE) shows it.
+  Result<std::vector<std::string>> route(const std::string& statement, const std::string& user) const;
+  // False once the shutdown has begun.
+  [[nodiscard]] bool accepting() const { return !stopped_; }
 
   // A newer catalogue, for all threads. Any thread.
   void deliver(const planner::CatalogPtr& catalog);
@@ -59,7 +66,7 @@ class Server {
   std::unique_ptr<Shared> shared_;
   std::string address_;
   std::mutex delivering_;  // held around each delivery, and when the workers go
-  bool stopped_ = false;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace kintsugi::frontend

@@ -62,6 +62,7 @@ io::Task<bool> Session::enter() {
   }
   if (outcome.kind != LoginOutcome::kUser) co_return false;
   user_ = std::move(outcome.user);
+  if (!routes()) measured_.tier = admin::StatementTier::kRoute;
 
   if (worker_.shutting_down()) {
     end_with(sqlstate::kCannotConnectNow, "the database system is shutting down");
@@ -380,7 +381,9 @@ std::size_t Session::feed(std::string_view bytes) {
     }
     if (rest.size() < size) break;
     behind_ = rest.substr(size);
-    if (!on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)})) break;
+    if (!again_ && measured_.statements == 0) measured_.arrived = waiter_.loop().now();
+    again_ = !on_message({type, rest.substr(wire::kHeaderBytes, (*head)->body_size)});
+    if (again_) break;
     if (unit_.on && !unit_.closed) note_in_unit(rest.substr(0, size), type);
     refreshed_ = false;
     at += size;

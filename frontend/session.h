@@ -22,6 +22,7 @@
 #include "executor/gather.h"
 #include "executor/relay.h"
 #include "executor/session_state.h"
+#include "frontend/load_counter.h"
 #include "frontend/login.h"
 #include "frontend/session_state.h"
 #include "frontend/statement_book.h"
@@ -76,6 +77,12 @@ class Session {
   std::optional<Error> guard_refuses_setting(const parser::Statement& statement);
   void note_guard_reset(const KnownStatement& known);
   [[nodiscard]] static bool is_blank(std::string_view text);
+
+  // ---- how long statements take (session_measure.cc) ----
+  void measure_route(const KnownRef& known, const planner::Route& route);
+  void measure_plan(const KnownRef& known, const planner::Plan& plan);
+  void statement_ended();
+  void note_slow(std::uint64_t us);
 
   // ---- bytes (session.cc) ----
   bool serve_client();
@@ -352,6 +359,16 @@ class Session {
     PreparedTextRef prepared;
     bool by_router = false;  // no shard has been told of it
   } unnamed_;
+  struct Measured {
+    Deadline::Clock::time_point arrived;  // the first message of it
+    std::uint32_t statements = 0, failed = 0;
+    admin::StatementTier tier = admin::StatementTier::kSession;
+    KnownRef known;
+    std::string text;             // where the router does not read statements
+    std::vector<ShardId> shards;  // empty: the one whose connection is in use
+    Deadline::Clock::duration waited{}, held{};
+  } measured_;
+  bool again_ = false;  // the message that comes next has come before
   struct Guarded {
     bool bound = false;  // by the configuration: the client cannot change it
     std::string map, key;

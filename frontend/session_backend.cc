@@ -18,8 +18,10 @@ constexpr auto kControlTimeout = 10s;
 
 io::Task<> Session::obtain_backend() {
   canceled_ = false;
+  const auto asked = Deadline::Clock::now();
   auto acquiring = acquire(pool_, std::move(lease_));
   auto acquired = co_await std::move(acquiring);
+  measured_.waited += Deadline::Clock::now() - asked;
   if (acquired) {
     lease_ = std::move(*acquired);
     tell_parameters();
@@ -95,6 +97,7 @@ void Session::note_events() {
     }
     deallocating_.pop_front();
   }
+  measured_.failed += events.errors;
   if (events.preparation_failed) preparation_failed_ = true;
   if (events.ddl && worker_.services().catalogs != nullptr)
     worker_.services().catalogs->refresh("a definition", [] {});

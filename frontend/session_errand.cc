@@ -257,7 +257,10 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
   for (;;) {
     const std::uint64_t version = worker_.routing().version;
     auto plan = plan_of(*known, *normal, statement.begin, {});
-    if (!plan) co_return StatementEnd::refused(plan.error());
+    if (!plan) {
+      worker_.load().refused();
+      co_return StatementEnd::refused(plan.error());
+    }
     if (const auto* work = std::get_if<planner::WorkOut>(&*plan)) {
       if (!worked.empty()) co_return StatementEnd::refused(not_worked_out());
       auto working = work_out(*work);
@@ -277,6 +280,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
               .describe = true,
               .effects = known->effects,
               .on_map = true};
+      measure_plan(known, run.plan);
       auto running = run_plan(std::move(run));
       StatementEnd end = co_await std::move(running);
       if (!until) until = hold_deadline();

@@ -278,6 +278,7 @@ bool Session::on_bind(const wire::Frame& frame) {
   bound_read_ = again && text->known->tree->get<parser::Query>() != nullptr;
   bound_harmless_ = !writes;
   bound_portal_.assign(message->portal);
+  if (!routes()) measured_.text.assign(handle != nullptr ? handle->statement->text : unnamed_.text);
   plan_begins();
   ++unsynced_;
   expect({.kind = Expected::kBind});
@@ -459,6 +460,7 @@ bool Session::on_terminate() {
 }
 
 void Session::reject_extended(const Error& error, std::string_view routine) {
+  worker_.load().refused();
   if (!lease_) {
     wire::append_error(to_client_.compose(), "ERROR", error);
     if (txn_.open) txn_.failed = true;

@@ -188,6 +188,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
     run.plan = std::move(*plan);
     run.effects = inner.effects;
     run.on_map = true;
+    measure_plan(prepared->known, run.plan);
     auto running = run_plan(run);
     StatementEnd end = co_await std::move(running);
     if (!until) until = hold_deadline();

@@ -19,10 +19,12 @@ bool Session::in_transaction() const {
 
 // Between these two an answer may still come that an older map has led to.
 void Session::plan_begins() {
+  ++measured_.statements;
   if (planned_epoch_ == 0) planned_epoch_ = worker_.map()->epoch();
 }
 
 void Session::plan_ends() {
+  if (measured_.statements != 0) statement_ended();
   if (std::exchange(planned_epoch_, 0) != 0) worker_.statement_ended();
 }
 

@@ -75,6 +75,7 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
     }
   }
   checks_ = false;
+  if (end.failed) ++measured_.failed;
   plan_ends();
   if (!own_transaction) {
     if (end.moved) {

@@ -230,6 +230,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     *where = place_of(*route, known.effects);
     *writes = route->writes;
     *again = known.tree->get<parser::Copy>() == nullptr;
+    measure_route(prepared.known, *route);
     note_cursor(*known.tree, *where);
     if (!portals_.empty()) portals_.erase(std::string(bind.portal));
     return Handled::kPass;
@@ -481,6 +482,7 @@ io::Task<StatementEnd> Session::run_portal(Portal* portal) {
             .bind = portal->bind,
             .effects = portal->known->effects,
             .on_map = portal->known->kind == StatementKind::kPlanned};
+    measure_plan(portal->known, run.plan);
     auto running = run_plan(std::move(run));
     StatementEnd end = co_await std::move(running);
     auto waiting = wait_to_repeat(&end, portal->version, until);

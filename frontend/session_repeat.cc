@@ -81,6 +81,8 @@ void Session::unit_was_refused() {
 io::Task<> Session::repeat_unit() {
   unit_.refused = false;
   const bool doubted = std::exchange(unit_.doubted, false);
+  measured_.statements = measured_.failed = 0;  // it is counted when it has run, from when it came
+  again_ = true;
   plan_ends();
   auto taking_back = take_back([doubted, shard = here_](const Place& place) {
     return place.begun &&
@@ -140,11 +142,17 @@ Deadline Session::hold_deadline() const {
 // While a shardlet is handed over its statements wait here. The next map says where they go.
 io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline deadline) {
   held_ = true;
+  const auto began = Deadline::Clock::now();
+  worker_.load().hold_begins();
   while (!plan_is_old(seen) && !deadline.passed() && !backend_error_) {
     if (Status wanted = still_wanted(); !wanted) backend_error_ = std::move(wanted).error();
     if (!backend_error_) (void)co_await waiter_.wait(deadline);
   }
   held_ = false;
+  const auto waited = Deadline::Clock::now() - began;
+  measured_.held += waited;
+  worker_.load().hold_ends(
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(waited).count()));
   if (!plan_is_old(seen) && !backend_error_) backend_error_ = held_too_long(shardlet);
 }
 

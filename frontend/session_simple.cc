@@ -68,7 +68,11 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
   switch (known->kind) {
     case StatementKind::kUnknown: return pass_query(frame, text, 0);
     case StatementKind::kTransaction:
-      if (transaction_passes(*known->tree)) return pass_query(frame, text, txn_.open ? here_ : home());
+      if (transaction_passes(*known->tree)) {
+        if (!pass_query(frame, text, txn_.open ? here_ : home())) return false;
+        measured_.known = known;
+        return true;
+      }
       break;
     case StatementKind::kSession:
       if (begun_places() <= (begun_ ? 1 : 0)) {
@@ -97,6 +101,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
         if (!pass_query(frame, text, place_of(*route, known->effects), again, route->writes,
                         known->tree->get<parser::Query>() != nullptr))
           return false;
+        measure_route(known, *route);
         wrote_ |= route->writes;
         note_cursor(*known->tree, here_);
         return true;
@@ -176,6 +181,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
   }
   note_custom_settings(effects);
   note_execution(effects.flags);
+  if (!routes()) measured_.text.assign(text);
   plan_begins();
   unnamed_.valid = false;
   lease_->unnamed_owner = 0;
@@ -186,6 +192,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
 }
 
 void Session::reject_query(const Error& error) {
+  worker_.load().refused();
   if (lease_ && lease_->status != wire::TransactionStatus::kIdle) {
     // The transaction has to fail as well, and only PostgreSQL can make it fail.
     Expected poison{.kind = Expected::kQuery, .from = Expected::kPoison};

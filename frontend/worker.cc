@@ -9,6 +9,7 @@
 #include "base/invariant.h"
 #include "base/log.h"
 #include "frontend/session.h"
+#include "parser/split_statements.h"
 
 namespace kintsugi::frontend {
 namespace {
@@ -192,6 +193,47 @@ void Worker::deliver(std::shared_ptr<const Services> services) {
 void Worker::routing_changed() {
   ++routing_.version;
   for (auto& [pid, session] : sessions_) session->routing_changed();
+}
+
+void Worker::ask_load(std::function<void(const admin::RouterLoad& load)> tell) {
+  loop_.post([this, tell = std::move(tell)] {
+    admin::RouterLoad load = load_.copy();
+    const parser::StatementCacheCounters& cache = book_.counters();
+    load.cache_hits = cache.hits;
+    load.cache_misses = cache.misses;
+    load.cache_evictions = cache.evictions;
+    load.cache_entries = cache.entries;
+    load.cache_bytes = cache.bytes;
+    load.epoch = routing_.map->epoch();
+    tell(load);
+  });
+}
+
+void Worker::ask_route(std::string text, std::string user,
+                       std::function<void(Result<std::vector<std::string>> lines)> tell) {
+  loop_.post([this, text = std::move(text), user = std::move(user), tell = std::move(tell)] {
+    tell(route_of(text, user));
+  });
+}
+
+Result<std::vector<std::string>> Worker::route_of(const std::string& text, const std::string& user) {
+  const auto statements = parser::split_statements(text);
+  if (statements.size() != 1) return fail(sqlstate::kInvalidParameter, "this is not one statement");
+  const NamesRef names = book_.names("\"$user\", public", user, "");
+  parser::Normaliser normal;
+  const KnownRef known = book_.look_up(text, statements.front(), *names, routing_, normal, nullptr);
+  if (known->tree == nullptr) {
+    const auto parsed = parser::Parser().parse(text);
+    if (!parsed) return fail(parsed.error());
+    return fail("42601", "this statement cannot be read");
+  }
+  if (known->refusal) return fail(*known->refusal);
+  if (known->analysis == nullptr)
+    return fail(sqlstate::kInvalidParameter,
+                "this statement is not routed: it is about the session, or Kintsugi's own");
+  KG_TRY(const planner::Plan plan,
+         planner::make_plan(*known->analysis, {&normal, statements.front().begin, {}}, *routing_.map));
+  return planner::lines_of(plan, *routing_.map, statements.front().of(text));
 }
 
 void Worker::cancel(wire::BackendKey key, std::function<void()> on_done) {

@@ -17,6 +17,7 @@
 #include "base/io/gate.h"
 #include "executor/pool.h"
 #include "frontend/catalog_source.h"
+#include "frontend/load_counter.h"
 #include "frontend/map_source.h"
 #include "frontend/statement_book.h"
 #include "frontend/users.h"
@@ -92,6 +93,11 @@ class Worker final : public io::EventTarget {
   void deliver(planner::CatalogPtr catalog);
   void deliver(std::shared_ptr<const Services> services);
   [[nodiscard]] const Services& services() const { return *services_; }
+  // From any thread: `tell` is called on this one with what has been counted here.
+  void ask_load(std::function<void(const admin::RouterLoad& load)> tell);
+  // From any thread: as EXPLAIN (ROUTE) of a session with the default settings.
+  void ask_route(std::string text, std::string user,
+                 std::function<void(Result<std::vector<std::string>> lines)> tell);
   // A CancelRequest with this key has come to some thread; it belongs to a session here.
   // `on_done` is called on this thread when it has arrived at the shard, or has nobody to reach.
   void cancel(wire::BackendKey key, std::function<void()> on_done);
@@ -102,6 +108,7 @@ class Worker final : public io::EventTarget {
   // The same with the catalogue.
   [[nodiscard]] const Routing& routing() const { return routing_; }
   [[nodiscard]] StatementBook& book() { return book_; }
+  [[nodiscard]] LoadCounter& load() { return load_; }
   // False: one shard of a fixed configuration takes every statement as it is.
   [[nodiscard]] bool routes() const { return shared_.routes; }
   [[nodiscard]] io::Loop& loop() { return loop_; }
@@ -136,6 +143,7 @@ class Worker final : public io::EventTarget {
 
  private:
   void run();
+  Result<std::vector<std::string>> route_of(const std::string& text, const std::string& user);
   void routing_changed();
   void tell_taken();
   void accept_all();
@@ -148,6 +156,7 @@ class Worker final : public io::EventTarget {
   std::vector<std::pair<std::uint64_t, std::function<void()>>> taking_;
   std::shared_ptr<const Services> services_ = std::make_shared<const Services>();
   StatementBook book_;
+  LoadCounter load_;
   io::Loop loop_;
   io::UniqueFd listener_;
   io::Watch listener_watch_;

@@ -94,6 +94,7 @@ struct Show {
     kRouters,
     kPools,
     kStats,
+    kSlow,
     kAudit,
   };
   What what = What::kShards;

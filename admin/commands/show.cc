@@ -1,5 +1,8 @@
 #include "admin/commands/show.h"
 
+#include <cstdio>
+#include <ctime>
+
 #include <algorithm>
 
 #include "admin/commands/audit.h"
@@ -62,7 +65,7 @@ std::string shown(const KeyTypes& types, std::string_view key) {
 
 // ---- one object a thing
 
-Json shard_json(const ShardMap& map, const shardmap::Shard& shard) {
+Json shard_object(const ShardMap& map, const shardmap::Shard& shard) {
   std::size_t shardlets = 0;
   for (const Mapping* mapping : map.mappings()) {
     for (const auto& [id, entries] : mapping->shards()) {
@@ -167,7 +170,16 @@ tl::unexpected<Error> no_such(const char* what, const std::string& name) {
   return fail(sqlstate::kUndefinedObject, std::string(what) + " \"" + name + "\" does not exist");
 }
 
-Status show_shards(const Show& request, const ShardMap& map, CommandResult& result) {
+Status show_shards(const Show& request, const ShardMap& map, const Surroundings& surroundings,
+                   CommandResult& result) {
+  const auto sizes =
+      surroundings.shard_bytes ? surroundings.shard_bytes() : std::map<std::string, std::int64_t>();
+  const auto shard_json = [&sizes](const ShardMap& of, const shardmap::Shard& shard) {
+    Json json = shard_object(of, shard);
+    const auto size = sizes.find(shard.name);
+    json["bytes"] = size == sizes.end() ? Json(nullptr) : Json(size->second);
+    return json;
+  };
   if (request.name) {
     const shardmap::Shard* shard = map.shard_named(*request.name);
     if (shard == nullptr) return no_such("shard", *request.name);
@@ -332,9 +344,62 @@ Status show_pools(const Surroundings& surroundings, CommandResult& result) {
 }
 
 Status show_stats(const Surroundings& surroundings, CommandResult& result) {
-  if (!surroundings.statistics) return {};
-  for (const Statistic& statistic : surroundings.statistics()) {
-    result.objects.push_back({{"name", statistic.name}, {"value", statistic.value}});
+  if (!surroundings.load) return {};
+  const auto load = surroundings.load();
+  if (!load) return fail(sqlstate::kCannotConnectNow, "a thread of the router does not answer");
+  const auto add = [&result](const std::string& name, auto value) {
+    result.objects.push_back({{"name", name}, {"value", value}});
+  };
+  add("clients", load->clients);
+  add("connections", load->connections);
+  add("epoch", load->epoch);
+  for (std::size_t i = 0; i < kStatementTiers; ++i) {
+    const RouterLoad::Tier& tier = load->tiers[i];
+    const std::string label = "tier=\"" + std::string(name_of(static_cast<StatementTier>(i))) + "\"";
+    add("statements{" + label + ",outcome=\"ok\"}", tier.ok);
+    add("statements{" + label + ",outcome=\"failed\"}", tier.failed);
+    if (tier.ok + tier.failed == 0) continue;
+    for (const auto& [name, part] : {std::pair("0.5", 0.5), std::pair("0.95", 0.95), std::pair("0.99", 0.99)})
+      add("latency_us{" + label + ",quantile=\"" + name + "\"}", quantile_us(tier, part));
+  }
+  add("statements_refused", load->refused);
+  add("statements_slow", load->slow);
+  add("statements_held", load->held);
+  add("statements_held_now", load->held_now);
+  add("statements_held_us", load->held_us);
+  add("statement_cache_hits", load->cache_hits);
+  add("statement_cache_misses", load->cache_misses);
+  add("statement_cache_entries", load->cache_entries);
+  add("statement_cache_bytes", load->cache_bytes);
+  for (const auto& [name, count] : load->shardlets)
+    add("shardlet_statements{shardlet=\"" + name + "\"}", count);
+  return {};
+}
+
+std::string time_text(std::int64_t ms) {
+  const std::time_t seconds = ms / 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[40];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(ms % 1000));
+  return text;
+}
+
+Status show_slow(const Surroundings& surroundings, CommandResult& result) {
+  if (!surroundings.load) return {};
+  const auto load = surroundings.load();
+  if (!load) return fail(sqlstate::kCannotConnectNow, "a thread of the router does not answer");
+  for (const SlowStatement& slow : load->slowest) {
+    result.objects.push_back({{"at", time_text(slow.at_ms)},
+                              {"user", slow.user},
+                              {"tier", std::string(name_of(slow.tier))},
+                              {"shards", slow.shards},
+                              {"ms", slow.total_us / 1000},
+                              {"waited_ms", slow.waited_us / 1000},
+                              {"held_ms", slow.held_us / 1000},
+                              {"failed", slow.failed},
+                              {"statement", slow.text}});
   }
   return {};
 }
@@ -374,6 +439,16 @@ std::vector<ResultColumn> columns_of(const Show& request) {
     case Show::What::kPools:
       return {{"shard"}, {"role"}, {"open", "", kBigint}, {"limit", "", kBigint}, {"waiting", "", kBigint}};
     case Show::What::kStats: return {{"name"}, {"value", "", kBigint}};
+    case Show::What::kSlow:
+      return {{"at"},
+              {"user"},
+              {"tier"},
+              {"shards"},
+              {"ms", "", kBigint},
+              {"waited_ms", "", kBigint},
+              {"held_ms", "", kBigint},
+              {"failed", "", kBool},
+              {"statement"}};
     case Show::What::kAudit:
       return {{"at"}, {"who"}, {"role"}, {"face"}, {"router"}, {"what"}, {"result"}, {"epoch", "", kBigint}};
     case Show::What::kJobs: break;
@@ -390,13 +465,14 @@ Result<CommandResult> show(const Show& request, Face face, const Surroundings& s
   result.epoch = map->epoch();
   Status done;
   switch (request.what) {
-    case Show::What::kShards: done = show_shards(request, *map, result); break;
+    case Show::What::kShards: done = show_shards(request, *map, surroundings, result); break;
     case Show::What::kMaps: done = show_maps(request, face, *map, result); break;
     case Show::What::kShardlets: done = show_shardlets(request, face, *map, result); break;
     case Show::What::kTables: done = show_tables(request, face, *map, result); break;
     case Show::What::kRouters: done = show_routers(surroundings, store, deadline, result); break;
     case Show::What::kPools: done = show_pools(surroundings, result); break;
     case Show::What::kStats: done = show_stats(surroundings, result); break;
+    case Show::What::kSlow: done = show_slow(surroundings, result); break;
     case Show::What::kAudit: done = show_audit(request, surroundings, store, deadline, result); break;
     case Show::What::kJobs:
       if (surroundings.store.empty()) break;

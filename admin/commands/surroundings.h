@@ -3,9 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "admin/commands/router_load.h"
+#include "base/error.h"
 #include "shardmap/shard_map.h"
 
 namespace kintsugi::admin {
@@ -13,11 +17,6 @@ namespace kintsugi::admin {
 struct PoolState {
   std::string shard, role;
   int open = 0, limit = 0, waiting = 0;
-};
-
-struct Statistic {
-  std::string name;
-  std::int64_t value = 0;
 };
 
 struct Surroundings {
@@ -29,7 +28,10 @@ struct Surroundings {
   std::function<bool()> serving;        // clients are accepted
   std::function<void()> look_for_jobs;  // there is a new one
   std::function<std::vector<PoolState>()> pools;
-  std::function<std::vector<Statistic>()> statistics;
+  std::function<std::map<std::string, std::int64_t>()> shard_bytes;  // of those that have answered lately
+  std::function<std::optional<RouterLoad>()> load;                   // nothing: a thread does not answer
+  // Where a statement would go, and why it would not.
+  std::function<Result<std::vector<std::string>>(const std::string& statement, const std::string& user)> route;
 };
 
 }  // namespace kintsugi::admin

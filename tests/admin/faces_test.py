@@ -263,6 +263,11 @@ class Faces(unittest.TestCase):
         call("get", one, "/v1/shards/t")
         call("patch", one, "/v1/shards/t", {"state": "draining"})
         call("patch", one, "/v1/shards/t", {"dsn": house.dsn(3), "state": "online"})
+        call("get", "/v1/slow", "/v1/slow")
+        call("post", "/v1/explain", "/v1/explain", {"statement": "SELECT 1"})
+        call("post", "/v1/users", "/v1/users", {"name": "someone", "role": "viewer"})
+        call("get", "/v1/users", "/v1/users")
+        call("delete", "/v1/users/{user}", "/v1/users/someone")
         call("get", "/v1/maps", "/v1/maps")
         call("post", "/v1/maps", "/v1/maps", {"name": "m", "kind": "list", "key": ["text", "int"]})
         call("get", "/v1/maps/{map}", "/v1/maps/m")
@@ -381,7 +386,7 @@ class Faces(unittest.TestCase):
         self.assertRegex(metrics, r'(?m)^kintsugi_shardlets\{map="tenants"\} 2$')
         self.assertRegex(metrics, r'(?m)^kintsugi_pool_connections\{shard="s1",role="app"\} \d+$')
         for line in metrics.splitlines():
-            self.assertRegex(line, r"^(# (HELP|TYPE) kintsugi_\w+ .+|kintsugi_\w+(\{[^}]*\})? -?\d+)$")
+            self.assertRegex(line, r"^(# (HELP|TYPE) kintsugi_\w+ .+|kintsugi_\w+(\{[^}]*\})? -?\d+(\.\d+)?)$")
         self.assertNotIn("app-secret", pathlib.Path(house.log).read_text(errors="replace"))
 
     def test_14_everything_is_there_after_a_kill_and_a_restart(self):

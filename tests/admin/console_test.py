@@ -1,0 +1,211 @@
+#!/usr/bin/python3
+"""The console in a real Chromium, before a running router: a person signs in, looks, looks up, explains, splits a
+shardlet and moves one, and the rows are where the page says. argv[1] is the program; argv[2], if given, the folder
+for the pictures."""
+import os
+import pathlib
+import sys
+import threading
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+PICTURES = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from chromium import Page  # noqa: E402
+from house import House  # noqa: E402
+
+house = page = None
+stop = threading.Event()
+
+
+def setUpModule():
+    global house, page
+    house = House(PROGRAM, shards=3)
+    with house.sql() as admin:
+        for n in (1, 2, 3):
+            admin.execute(f"CREATE SHARD s{n} DSN '{house.dsn(n)}'")
+        admin.execute("CREATE SHARD MAP tenants BY RANGE (bigint)")
+        bounds = ["MINVALUE", "1000", "2000", "3000", "MAXVALUE"]
+        for i, name in enumerate(("alpha", "beta", "gamma", "delta")):
+            admin.execute(f"CREATE SHARDLET {name} OF tenants FOR VALUES FROM ({bounds[i]}) TO ({bounds[i + 1]}) "
+                          f"ON SHARD s{1 + i % 2}")
+        admin.execute("CREATE SHARD MAP regions BY LIST (text)")
+        admin.execute("CREATE SHARDLET europe OF regions FOR VALUES IN ('de', 'fr') ON SHARD s3")
+        admin.execute("CREATE SHARD MAP users BY HASH (uuid) SHARDLETS 64 ON SHARDS (s1, s2, s3)")
+        admin.execute("CREATE TABLE orders (tenant_id bigint NOT NULL, id bigint, note text, PRIMARY KEY (tenant_id, id)) "
+                      "SHARD BY tenants (tenant_id)")
+        admin.execute("CREATE TABLE plans (name text PRIMARY KEY) REPLICATED")
+        for k in (500, 1200, 1700, 2500, 3500):
+            admin.execute(f"INSERT INTO orders SELECT {k}, g, 'x' FROM generate_series(1, 200) g")
+        admin.execute("SELECT count(*), 'a secret' FROM orders, (SELECT pg_sleep(1.1)) s WHERE tenant_id = 500")
+    threading.Thread(target=traffic, daemon=True).start()
+    page = Page()
+
+
+def traffic():
+    with house.sql() as connection:
+        n = 0
+        while not stop.wait(0.01):
+            n += 1
+            connection.execute(f"SELECT note FROM orders WHERE tenant_id = {(500, 1200, 1700, 2500, 3500)[n % 5]} AND id = 1")
+
+
+def tearDownModule():
+    stop.set()
+    if page:
+        page.close()
+    house.close()
+
+
+def picture(name):
+    if PICTURES:
+        os.makedirs(PICTURES, exist_ok=True)
+        page.picture(os.path.join(PICTURES, name + ".png"))
+
+
+class Console(unittest.TestCase):
+    # The tests are one story, told in the order of their names.
+
+    def test_1_signing_in(self):
+        page.go(f"http://127.0.0.1:{house.admin_port}/")
+        page.wait("document.querySelector('dialog[open] #token')")
+        page.click("#token")
+        page.type("not the token at all")
+        page.click("dialog .go")
+        page.wait("document.querySelector('dialog .bad')")
+        self.assertNotIn("alpha", page.run("document.body.innerText"))
+        page.run("document.querySelector('#token').select()")
+        page.click("#token")
+        page.run("document.querySelector('#token').select()")
+        page.type(house.token)
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.wait("document.querySelector('[data-shardlet=alpha]')")
+        page.wait("document.querySelectorAll('.shard').length === 3")
+        # The token is neither in the page nor in the address.
+        self.assertNotIn(house.token, page.run("document.documentElement.outerHTML"))
+        self.assertNotIn(house.token, page.run("location.href"))
+
+    def test_2_what_there_is_to_see(self):
+        page.wait("document.querySelectorAll('svg.spark').length === 2")
+        text = page.run("document.body.innerText")
+        for word in ("Statements", "Shards", "Shard maps", "tenants", "regions", "users", "s1", "s2", "s3", "Jobs", "Slow statements",
+                     "Routers", "alive", "public.orders", "on every shard", "Audit trail", "CREATE SHARD s1", "ready", "map store reachable"):
+            self.assertIn(word, text)
+        page.wait("document.body.innerText.includes('pg_sleep(?)')")
+        self.assertNotIn("a secret", page.run("document.body.innerText"))
+        self.assertEqual(page.run("document.querySelectorAll('[aria-label=users] button').length"), 64)
+        # Each shard has its colour, in bars and in cards alike.
+        colours = page.run("[...new Set([...document.querySelectorAll('[aria-label=tenants] button')].map(b => getComputedStyle(b).backgroundColor))].length")
+        self.assertEqual(colours, 2)
+        page.wait("Number(document.querySelector('.figures b').textContent) > 1")
+
+    def test_3_pictures_in_dark_light_and_on_a_phone(self):
+        for name, width, height, scheme, phone in (("light", 1280, 900, "light", False), ("dark", 1280, 900, "dark", False),
+                                                   ("phone", 390, 844, "light", True), ("phone-dark", 390, 844, "dark", True)):
+            page.size(width, height, phone)
+            page.colours(scheme)
+            page.run("scrollTo(0, 0)")
+            page.run("new Promise(done => setTimeout(done, 300))")
+            picture(name)
+            # Nothing is wider than the window; wide tables scroll by themselves.
+            self.assertLessEqual(page.run("document.documentElement.scrollWidth"), width, name)
+            # Text stands out from what it is on.
+            contrast = page.run("""(() => {
+              const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+              const pairs = [['body', 'body'], ['h2 small', 'section'], ['button.go', 'button.go'], ['.good', 'section']];
+              return pairs.map(([a, b]) => { const x = light(getComputedStyle(document.querySelector(a)).color), y = light(getComputedStyle(document.querySelector(b)).backgroundColor);
+                return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); }); })()""")
+            self.assertGreater(min(contrast), 4.5, (name, contrast))
+            page.run("scrollTo(0, document.body.scrollHeight)")
+            picture(name + "-below")
+        page.size(1280, 900)
+        page.colours("light")
+        page.run("scrollTo(0, 0)")
+
+    def test_4_looking_up_and_explaining_by_keyboard(self):
+        page.run("document.activeElement.blur()")
+        page.key("/", code="Slash", text="/", windowsVirtualKeyCode=191)
+        self.assertEqual(page.run("document.activeElement.id"), "key")
+        page.run("const s = document.querySelector('[aria-label=map]'); s.value = 'tenants'; s.dispatchEvent(new Event('change'))")
+        page.type("1500")
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.wait("document.querySelector('#found').textContent.includes('shardlet beta')")
+        page.run("document.activeElement.blur()")
+        page.key("e", code="KeyE", text="e", windowsVirtualKeyCode=69)
+        self.assertEqual(page.run("document.activeElement.id"), "statement")
+        page.type("SELECT * FROM orders WHERE tenant_id = 1500")
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2)
+        page.wait("document.querySelector('#route pre') && document.querySelector('#route pre').textContent.includes('s2')")
+        picture("explain")
+        # Through a bar with the arrows.
+        page.run("document.querySelector('[data-shardlet=alpha]').focus()")
+        page.key("ArrowRight", windowsVirtualKeyCode=39)
+        self.assertEqual(page.run("document.activeElement.dataset.shardlet"), "beta")
+
+    def test_5_splitting_with_the_plan_shown_first(self):
+        page.click("[data-shardlet=beta]")
+        page.wait("document.querySelector('dialog[open] .plan')")
+        page.run("[...document.querySelectorAll('dialog [role=tab]')].find(b => b.textContent === 'Split').click()")
+        page.click("#at")
+        page.type("1500")
+        page.wait("document.querySelector('.plan').textContent.includes('1000 … 1500 stays on s2')")
+        self.assertIn("1500 … 2000 becomes a shardlet of its own", page.run("document.querySelector('.plan').textContent"))
+        picture("plan")
+        with house.sql() as admin:
+            before = admin.execute("SHOW SHARDLETS OF tenants").fetchall()
+            self.assertEqual(len(before), 4)  # nothing has happened yet
+            page.click("#start")
+            page.wait("document.querySelectorAll('[aria-label=tenants] button').length === 5")
+            self.assertEqual(len(admin.execute("SHOW SHARDLETS OF tenants").fetchall()), 5)
+
+    def test_6_moving(self):
+        name = page.run("[...document.querySelectorAll('[aria-label=tenants] button')].find(b => b.title.includes('1500 … 2000')).dataset.shardlet")
+        page.click(f"[data-shardlet={name}]")
+        page.wait("document.querySelector('dialog[open] #to')")
+        page.run("const t = document.querySelector('#to'); t.value = 's3'; t.dispatchEvent(new Event('change'))")
+        page.wait("document.querySelector('.plan').textContent.includes('from s2 to s3')")
+        page.click("#start")
+        page.wait(f"document.querySelector('[data-shardlet={name}]').title.includes('on s3')", 60)
+        page.wait("[...document.querySelectorAll('#content table .good')].some(e => e.textContent === 'done')", 60)
+        picture("moved")
+        with house.shard(3) as shard:
+            self.assertEqual(shard.execute("SELECT count(*), min(tenant_id) FROM orders").fetchone(), (200, 1700))
+        with house.sql() as admin:
+            self.assertEqual(admin.execute("SELECT count(*) FROM orders WHERE tenant_id = 1700").fetchone(), (200,))
+
+    def test_7_a_job_is_cancelled(self):
+        with house.shard(1) as shard:
+            # Another transaction holds the table: the move has to wait.
+            shard.autocommit = False
+            shard.execute("LOCK TABLE orders IN ROW EXCLUSIVE MODE")
+            page.click("[data-shardlet=gamma]")
+            page.wait("document.querySelector('dialog[open] #to')")
+            page.click("#start")
+            cancel = "[...document.querySelectorAll('table button')].find(b => b.textContent === 'Cancel')"
+            page.wait(cancel)
+            page.run(cancel + ".click()")
+            page.wait("document.body.innerText.includes('canceled')", 40)
+            shard.rollback()
+        self.assertIn("on s1", page.run("document.querySelector('[data-shardlet=gamma]').title"))
+
+    def test_8_a_viewer_may_look_and_not_touch(self):
+        token = house.rest("POST", "/v1/users", {"name": "looker", "role": "viewer"}).json["token"]
+        page.run("sessionStorage.removeItem('token')")
+        page.go(f"http://127.0.0.1:{house.admin_port}/#token={token}")
+        page.run("location.reload()")
+        page.wait("document.querySelector('[data-shardlet=alpha]')")
+        page.click("[data-shardlet=alpha]")
+        page.click("#start")
+        page.wait("document.querySelector('.problem') && document.querySelector('.problem').textContent.includes('operator')")
+        self.assertIn("on s1", page.run("document.querySelector('[data-shardlet=alpha]').title"))
+
+    def test_9_nothing_went_wrong_in_the_page(self):
+        allowed = ("401", "403", "/favicon")
+        self.assertEqual([c for c in page.complaints() if not any(a in c for a in allowed)], [])
+        # It asks nobody but the router.
+        self.assertEqual(page.run("performance.getEntriesByType('resource').filter(e => !e.name.startsWith(location.origin)).length"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -227,8 +227,13 @@ class Session {
   void cancel_at(executor::Backend& backend);
   io::Task<> run_script(std::string text);
   io::Task<StatementEnd> run_of_script(const std::string* text, parser::Range statement, bool several);
+  // session_pour.cc
+  io::Task<Result<Pouring>> look_at_source(const planner::Pour& pour, const Run* run);
+  io::Task<StatementEnd> run_pour(planner::Pour pour, Run* run);
+  io::Task<StatementEnd> pour_rows(planner::FanOut fan_out, Run* run);
+  io::Task<StatementEnd> insert_poured(std::string text, Pouring* pouring);
   io::Task<StatementEnd> run_planned(KnownRef known, const std::string* text, parser::Range statement,
-                                     parser::Normaliser* normal);
+                                     parser::Normaliser* normal, const Answering* answering = nullptr);
   io::Task<StatementEnd> run_anywhere(std::string own, KnownRef known);
   io::Task<StatementEnd> run_session_statement(std::string own, KnownRef known);
   io::Task<StatementEnd> run_own(std::string text, bool describe, std::vector<std::int16_t> formats);

@@ -251,7 +251,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
 }
 
 io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* text, parser::Range statement,
-                                            parser::Normaliser* normal) {
+                                            parser::Normaliser* normal, const Answering* answering) {
   std::optional<Deadline> until;
   std::string worked;
   for (;;) {
@@ -277,10 +277,13 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
       if (const auto* route = std::get_if<planner::Route>(&*plan)) note_cursor(*known->tree, route->shard);
       Run run{.plan = std::move(*plan),
               .text = text->substr(statement.begin, statement.end - statement.begin),
-              .describe = true,
+              .describe = answering == nullptr || answering->describe,
               .effects = known->effects,
               .on_map = true};
-      measure_plan(known, run.plan);
+      if (answering != nullptr)
+        run.bind.result_formats = answering->formats;
+      else
+        measure_plan(known, run.plan);
       auto running = run_plan(std::move(run));
       StatementEnd end = co_await std::move(running);
       if (!until) until = hold_deadline();
@@ -313,8 +316,9 @@ io::Task<Result<std::string>> Session::work_out(const planner::WorkOut& work) {
       executor::run_control_query((*place)->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
   auto rows = co_await std::move(asking);
   if (!rows) co_return fail(std::move(rows).error());
-  if (rows->empty() || rows->back().size() != 2 * work.expressions.size()) co_return fail(not_worked_out());
-  std::string text = planner::text_with(work, rows->back());
+  if (rows->size() < work.expressions.size()) co_return fail(not_worked_out());
+  rows->erase(rows->begin(), rows->end() - static_cast<std::ptrdiff_t>(work.expressions.size()));
+  std::string text = planner::text_with(work, *rows);
   co_return text;
 }
 

@@ -26,14 +26,15 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   }
   const auto* some = std::get_if<planner::FanOut>(&run.plan);
   const auto* load = std::get_if<planner::CopyIn>(&run.plan);
-  const bool spans = std::holds_alternative<planner::Ddl>(run.plan) ||
+  const bool pours = std::holds_alternative<planner::Pour>(run.plan);
+  const bool spans = std::holds_alternative<planner::Ddl>(run.plan) || pours ||
                      (some != nullptr && some->tasks.size() > 1) ||
                      (load != nullptr && load->shards.size() > 1);
   const bool writes = planner::writes(run.plan);
   const auto* one = std::get_if<planner::Route>(&run.plan);
   const bool on_map = run.on_map;
   // Those who do more than one thing after another are not stopped in their midst.
-  run.on_map = on_map && !std::holds_alternative<planner::Ddl>(run.plan) &&
+  run.on_map = on_map && !std::holds_alternative<planner::Ddl>(run.plan) && !pours &&
                !std::holds_alternative<planner::Gather>(run.plan);
   checks_ = on_map && careful() && (one == nullptr || one->shard != 0) &&
             !std::holds_alternative<planner::Ddl>(run.plan);
@@ -56,6 +57,9 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
     end = co_await std::move(running);
   } else if (auto* gather = std::get_if<planner::Gather>(&run.plan)) {
     auto running = run_gather(*gather, &run);
+    end = co_await std::move(running);
+  } else if (auto* pour = std::get_if<planner::Pour>(&run.plan)) {
+    auto running = run_pour(std::move(*pour), &run);
     end = co_await std::move(running);
   } else if (auto* copy_in = std::get_if<planner::CopyIn>(&run.plan)) {
     auto running = run_copy_in(*copy_in, &run);
@@ -139,6 +143,11 @@ io::Task<StatementEnd> Session::run_route(planner::Route route, Run* run) {
 }
 
 io::Task<StatementEnd> Session::run_fan_out(planner::FanOut fan_out, Run* run) {
+  if (run->pouring != nullptr) {
+    auto pouring = pour_rows(std::move(fan_out), run);
+    StatementEnd end = co_await std::move(pouring);
+    co_return end;
+  }
   auto preparing = fan_for(std::move(fan_out), run);
   auto fan = co_await std::move(preparing);
   if (!fan) {
@@ -160,8 +169,8 @@ executor::FanRequest Session::fan_request(Run* run) {
       run->describe ? executor::FanRequest::Describe::kQuery : executor::FanRequest::Describe::kNo;
   request.slow_client_timeout = worker_.shared().config.server.slow_client_timeout;
   request.suspendable = run->suspendable;
-  request.client = &to_client_;
-  request.client_stream = &client_;
+  request.client = run->rows_to != nullptr ? run->rows_to : &to_client_;
+  request.client_stream = run->rows_to != nullptr ? nullptr : &client_;
   request.waiter = &waiter_;
   request.still_wanted = [this] { return still_wanted(); };
   request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };

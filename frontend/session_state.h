@@ -106,6 +106,23 @@ struct Unit {
 };
 
 // One plan on its way.
+// An INSERT ... SELECT under way whose rows are read first.
+struct Pouring {
+  std::string head, tail;
+  std::vector<std::string> types;  // casts of the source's columns; empty: none
+  std::string returning;           // the body of its RowDescription
+  std::vector<std::int16_t> formats;
+  std::uint64_t inserted = 0;
+
+  Result<std::string> statement_of(executor::Outbox* rows, executor::Outbox* client) const;
+};
+
+// How a statement's rows go to the client.
+struct Answering {
+  bool describe = true;
+  std::vector<std::int16_t> formats;  // as in Bind; none: text
+};
+
 struct Run {
   planner::Plan plan;
   std::string text;                  // for tasks without one of their own
@@ -115,6 +132,8 @@ struct Run {
   bool suspendable = false;
   std::uint32_t effects = 0;
   bool on_map = false;  // its places come from the shard map
+  Pouring* pouring = nullptr;           // its rows are no answer: they are inserted
+  executor::Outbox* rows_to = nullptr;  // and go here
 };
 
 // What the client has bound and the router will run.

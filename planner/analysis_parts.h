@@ -80,6 +80,12 @@ struct WorkOutTemplate {
   std::vector<std::string> expressions;
 };
 
+// INSERT ... SELECT whose rows are read first and inserted then (plan.h, Pour).
+struct PourTemplate {
+  TextTemplate source, head, tail;
+  std::vector<bool> untyped;
+};
+
 // INSERT ... VALUES into a sharded table, or into a replicated one with values to be worked out.
 struct InsertTemplate {
   std::string map;
@@ -127,6 +133,7 @@ class Analysis {
   std::optional<FixedPlan> fixed;
   std::optional<InsertTemplate> insert;
   std::optional<WorkOutTemplate> work_out;  // of an UPDATE or DELETE
+  std::optional<PourTemplate> pour;         // wherever its rows are
 
   std::vector<TouchedTable> tables;  // each once
   std::vector<std::string> maps;     // of the tables, each once
@@ -152,7 +159,7 @@ class Analysis {
   std::string unhideable;    // why hidden rows cannot be left out; empty: they can
 
   // When the values lead to several shards.
-  std::variant<std::monostate, Error, FanOutTemplate, GatherTemplate> several;
+  std::variant<std::monostate, Error, FanOutTemplate, GatherTemplate, PourTemplate> several;
 
   std::size_t bytes = 0;
 };

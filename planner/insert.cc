@@ -1,6 +1,7 @@
 // INSERT: where its rows belong, from VALUES, from defaults, or from the rows of a SELECT.
 #include <algorithm>
 
+#include "parser/scanner.h"
 #include "planner/analyse.h"
 #include "planner/work_out.h"
 
@@ -150,7 +151,10 @@ class InsertAnalysis {
       return;
     }
     if (auto error = sees_one_shard(analyzer_)) analysis_.several = std::move(*error);
-    if (!analysis_.tables.empty())
+    if (analysis_.tables.empty()) return;
+    if (auto pour = pour_of_source())
+      analysis_.several = std::move(*pour);
+    else
       analysis_.several = refused("INSERT into " + target.display +
                                       ", which is on the home shard alone, of rows that "
                                       "several shards have",
@@ -165,6 +169,48 @@ class InsertAnalysis {
     return ref == nullptr || analyzer_.resolve(ref->name).kind != Kind::kHome;
   }
 
+  // The rows are read first, whatever it takes, and inserted then.
+  [[nodiscard]] std::optional<PourTemplate> pour_of_source() const {
+    const parser::Query* source = insert_.source;
+    if (source == nullptr || values_ != nullptr || insert_.with != nullptr || !shape_ || !shape_->known)
+      return std::nullopt;
+    const parser::Range whole = analyzer_.whole;
+    if (has_parameters({source->range.end, whole.end})) return std::nullopt;
+    const auto own = [](std::uint32_t begin, std::uint32_t end) {
+      return TextTemplate{Piece{.kind = Piece::Kind::kOwn, .range = {begin, end}}};
+    };
+    PourTemplate made;
+    made.source = own(source->range.begin, source->range.end);
+    made.head = own(whole.begin, source->range.begin);
+    if (source->range.end < whole.end) made.tail = own(source->range.end, whole.end);
+    const parser::Select* select = source->simple();
+    if (select != nullptr)
+      for (const parser::Target& target : select->targets) {
+        const auto* literal = as<parser::Literal>(target.expr);
+        made.untyped.push_back(literal != nullptr && (literal->literal == parser::LiteralKind::kString ||
+                                                      literal->literal == parser::LiteralKind::kNull));
+      }
+    return made;
+  }
+  [[nodiscard]] bool has_parameters(parser::Range range) const {
+    parser::Scanner scanner(analyzer_.statement().text().substr(0, range.end));
+    scanner.seek(range.begin);
+    for (;;) {
+      const parser::Token token = scanner.next();
+      if (token.kind == parser::TokenKind::kParameter) return true;
+      if (token.kind == parser::TokenKind::kEnd || token.kind == parser::TokenKind::kError) return false;
+    }
+  }
+  // True: so it will be, for any values.
+  bool pour_always() {
+    analysis_.pour = pour_of_source();
+    if (!analysis_.pour) return false;
+    analysis_.tables.clear();
+    analysis_.point.reset();
+    analysis_.depends_on_parameters |= analyzer_.statement().parameters() > 0;
+    return true;
+  }
+
   // No plan for any values.
   void refuse_always(Error error) {
     analysis_.tables.clear();
@@ -174,10 +220,12 @@ class InsertAnalysis {
 
   void replicated(const RelationUse& target) {
     if (!analysis_.tables.empty() || analysis_.home ||
-        (shape_ && shape_->distribution.kind != Distribution::Kind::kEverywhere))
+        (shape_ && shape_->distribution.kind != Distribution::Kind::kEverywhere)) {
+      if (pour_always()) return;
       return refuse_always(
           refused("INSERT into the replicated table " + target.display + " of rows that not every shard has",
                   "Read the rows first, then insert them with VALUES or COPY."));
+    }
     std::string own = of_rest_.what(row_volatile_);
     const bool by_time = !row_volatile_ && of_rest_.what(false) == "the time" && of_rest_.one_place.empty() &&
                          of_rest_.reads_tables.empty() && values_ != nullptr && insert_.with == nullptr &&
@@ -188,6 +236,7 @@ class InsertAnalysis {
     else if (own.empty())
       own = own_of_query(target);
     if (analysis_.insert) return;
+    if (!own.empty() && of_rest_.what(row_volatile_).empty() && pour_always()) return;
     if (!own.empty())
       return refuse_always(refused("INSERT into the replicated table " + target.display +
                                        " with a value that each shard would have to make for itself, by " + own,
@@ -361,7 +410,8 @@ class InsertAnalysis {
     const bool in_row = row != nullptr && position && *position < row->size();
     if (in_row && as<parser::Default>((*row)[*position]) == nullptr) {
       value.source = analyzer_.source_of((*row)[*position]);
-      if (!value.source && cells != nullptr) cells->take_value(*(*row)[*position], *position);
+      const bool anywhere = !sees_one_shard(analyzer_);
+      if (!value.source && cells != nullptr && anywhere) cells->take_value(*(*row)[*position], *position);
       return value;
     }
     const Column* column = target.relation == nullptr ? nullptr : target.relation->column(name);
@@ -425,6 +475,9 @@ class InsertAnalysis {
     }
     for (std::size_t i = 0; i < positions.size(); ++i) {
       if (!positions[i] || *positions[i] >= shape.columns.size()) {
+        const Column* column =
+            target.relation == nullptr ? nullptr : target.relation->column(target.table->key[i]);
+        if (column != nullptr && !default_of(*target.relation, *column).empty() && pour_always()) return;
         return refuse_always({.sqlstate = std::string(sqlstate::kKeyMissing),
                               .message = "INSERT ... SELECT into " + target.display +
                                          " without its sharding key " + target.table->key[i],
@@ -447,9 +500,13 @@ class InsertAnalysis {
     const std::string pin =
         "Select the sharding key of the rows that are read as the key of the new ones, or give it as one "
         "literal or parameter.";
-    analysis_.several = refused("INSERT ... SELECT into " + target.display +
-                                    " of rows that other shards have, or whose sharding key is worked out",
-                                pin);
+    const Error elsewhere = refused("INSERT ... SELECT into " + target.display +
+                                        " of rows that other shards have, or whose sharding key is worked out",
+                                    pin);
+    if (auto pour = pour_of_source())
+      analysis_.several = std::move(*pour);
+    else
+      analysis_.several = elsewhere;
     if (equal.size() == positions.size()) {
       TouchedTable table{target.display, target.table->map, KeyCondition::both(std::move(equal))};
       table.stored = true;
@@ -468,11 +525,11 @@ class InsertAnalysis {
       return true;
     });
     if (!kept) {
-      const Error error = std::get<Error>(analysis_.several);
-      return refuse_always(error);
+      if (pour_always()) return;
+      return refuse_always(elsewhere);
     }
     if (auto error = hopeless(analyzer_)) {
-      analysis_.several = std::move(*error);
+      if (!std::holds_alternative<PourTemplate>(analysis_.several)) analysis_.several = std::move(*error);
       return;
     }
     TextEdits edits(analyzer_.statement().text(), true);

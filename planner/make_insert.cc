@@ -29,7 +29,7 @@ Status InsertRows::key_of(std::size_t row, const shardmap::KeyTypes& types,
     if (value.missing)
       return fail(sqlstate::kKeyMissing,
                   "the sharding key " + name + " is missing in this INSERT into " + insert_.display,
-                  "Name the column and give it a value: its default is not a constant.");
+                  "Name the column and give it a value: it has no default.");
     KeyOutcome outcome = KeyOutcome::kUnknown;
     if (value.source)
       outcome = append_source(*value.source, types[i], KeyUse::kStore, values_, constants, key,

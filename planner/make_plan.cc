@@ -56,6 +56,7 @@ class Planner {
     if (analysis_.fixed) return analysis_.fixed->plan;
     if (analysis_.work_out)
       return work_out_write(*analysis_.work_out, {analysis_.units, values_, map_, home_or_any(), 0});
+    if (analysis_.pour) return poured(*analysis_.pour);
     if (analysis_.insert) return insert();
     if (analysis_.tables.empty()) return without_keys();
     if (analysis_.point && !analysis_.home && analysis_.key_updates.empty()) {
@@ -104,9 +105,20 @@ class Planner {
     if (one) return route(all_.shards.front(), only_points);
     if (const auto* refused = std::get_if<Error>(&analysis_.several)) return fail(*refused);
     if (const auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several)) return several(*fan_out);
+    if (const auto* pour = std::get_if<PourTemplate>(&analysis_.several)) return poured(*pour);
     if (const auto* gather = std::get_if<GatherTemplate>(&analysis_.several)) return gathered(*gather);
     return fail(sqlstate::kNotSupported, "this statement over several shards is not supported",
                 "Say with = which sharding key it is for.");
+  }
+
+  Result<Plan> poured(const PourTemplate& pour) {
+    const RenderContext context{analysis_.units, values_, map_, 0, 0};
+    Pour made;
+    KG_TRY(made.source, render(pour.source, context));
+    KG_TRY(made.head, render(pour.head, context));
+    KG_TRY(made.tail, render(pour.tail, context));
+    made.untyped = pour.untyped;
+    return Plan(std::move(made));
   }
 
   // What the tables' keys touch; a plan or error that ends it all.

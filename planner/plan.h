@@ -163,11 +163,21 @@ struct WorkOut {
   friend bool operator==(const WorkOut&, const WorkOut&) = default;
 };
 
-using Plan = std::variant<Route, FanOut, Gather, CopyIn, CopyOut, Ddl, Hold, WorkOut>;
+// INSERT ... SELECT whose rows go elsewhere than they come from: `source` is a statement of its own, and its
+// rows, some at a time, become the VALUES between `head` and `tail`.
+struct Pour {
+  std::string source;
+  std::string head, tail;
+  std::vector<bool> untyped;  // columns that are literals: the target's column says of which type
+  friend bool operator==(const Pour&, const Pour&) = default;
+};
 
-// One row of two columns for each expression: its value as text, and the name of its type.
+using Plan = std::variant<Route, FanOut, Gather, CopyIn, CopyOut, Ddl, Hold, WorkOut, Pour>;
+
+// A row for each expression: its number, its value as text, and the name of its type.
 [[nodiscard]] std::string query_of(const WorkOut& plan);
-[[nodiscard]] std::string text_with(const WorkOut& plan, const std::vector<std::optional<std::string>>& row);
+[[nodiscard]] std::string text_with(const WorkOut& plan,
+                                    const std::vector<std::vector<std::optional<std::string>>>& rows);
 
 [[nodiscard]] Tier tier_of(const Plan& plan);
 // Whether it may change rows or take locks.

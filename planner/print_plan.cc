@@ -172,6 +172,10 @@ struct Printer {
   void operator()(const Hold& plan) {
     lines.push_back("hold: shardlet " + plan.shardlet + " is being handed over");
   }
+  void operator()(const Pour& plan) {
+    lines.push_back("pour rows of: " + plan.source);
+    lines.push_back("  into: " + plan.head + " VALUES ..." + (plan.tail.empty() ? "" : " " + plan.tail));
+  }
   void operator()(const WorkOut& plan) {
     lines.push_back("work out first on " + shard_name(plan.shard, map) + ":");
     for (const std::string& expression : plan.expressions) lines.push_back("  " + expression);
@@ -195,7 +199,8 @@ bool writes(const Plan& plan) {
   if (const auto* route = std::get_if<Route>(&plan)) return route->writes;
   if (const auto* fan_out = std::get_if<FanOut>(&plan)) return fan_out->writes;
   if (const auto* gather = std::get_if<Gather>(&plan)) return gather->writes;
-  return std::holds_alternative<CopyIn>(plan) || std::holds_alternative<Ddl>(plan);
+  return std::holds_alternative<CopyIn>(plan) || std::holds_alternative<Ddl>(plan) ||
+         std::holds_alternative<Pour>(plan);
 }
 
 std::vector<std::string> lines_of(const Plan& plan, const shardmap::ShardMap& map, std::string_view own_text) {

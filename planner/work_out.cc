@@ -256,23 +256,22 @@ Result<Plan> work_out_write(const WorkOutTemplate& work, const RenderContext& co
 }
 
 std::string query_of(const WorkOut& plan) {
-  std::string columns, values;
+  std::string query;
   for (std::size_t i = 0; i < plan.expressions.size(); ++i) {
-    const std::string name = "v" + std::to_string(i);
-    columns +=
-        (i > 0 ? ", " : "") + name + "::pg_catalog.text, pg_catalog.pg_typeof(" + name + ")::pg_catalog.text";
-    values += (i > 0 ? ", (" : "(") + plan.expressions[i] + ") AS " + name;
+    // OFFSET 0 keeps PostgreSQL from working a value out twice.
+    query += (i > 0 ? " UNION ALL SELECT " : "SELECT ") + std::to_string(i) +
+             ", v::pg_catalog.text, pg_catalog.pg_typeof(v)::pg_catalog.text FROM (SELECT (" +
+             plan.expressions[i] + ") AS v OFFSET 0) AS worked";
   }
-  // OFFSET 0 keeps PostgreSQL from working a value out twice.
-  return "SELECT " + columns + " FROM (SELECT " + values + " OFFSET 0) AS worked";
+  return query + " ORDER BY 1";
 }
 
-std::string text_with(const WorkOut& plan, const std::vector<std::optional<std::string>>& row) {
+std::string text_with(const WorkOut& plan, const std::vector<std::vector<std::optional<std::string>>>& rows) {
   std::string text = plan.parts.front();
   for (std::size_t i = 0; i < plan.expressions.size(); ++i) {
-    const auto& value = row[2 * i];
+    const auto& value = rows[i][1];
     text += " " + (value ? quote_literal(*value) : std::string("NULL"));
-    text += "::" + row[2 * i + 1].value_or("text") + " " + plan.parts[i + 1];
+    text += "::" + rows[i][2].value_or("text") + " " + plan.parts[i + 1];
   }
   return text;
 }

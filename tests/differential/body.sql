@@ -671,3 +671,42 @@ COMMIT;
 SELECT count(*) FROM orders WHERE (state = 'open' AND amount > 5) OR (state = 'paid' AND id = 1);
 -- must
 SELECT sum(l.price) FROM lines l, orders o WHERE (o.id = l.line AND o.state = 'open' AND l.price > 2) OR (o.id = l.line AND o.state = 'paid' AND o.customer = 1 AND l.quantity > 1);
+
+-- Rows that are read in one place and belong in another.
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT g % 10, 100 + g, 'poured ' || g FROM generate_series(1, 1203) g;
+-- must
+SELECT tenant, count(*), min(what), max(id) FROM drafts GROUP BY tenant ORDER BY tenant;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT (tenant + 1) % 10, 5000 + id, what FROM drafts WHERE id BETWEEN 100 AND 120 ORDER BY id LIMIT 7 RETURNING tenant, id, what;
+-- must
+INSERT INTO drafts (id, what) SELECT 7000 + g, NULL FROM generate_series(1, 3) g RETURNING *;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT tenant, id, 'again' FROM drafts WHERE id > 7000 ON CONFLICT (tenant, id) DO UPDATE SET what = EXCLUDED.what RETURNING what;
+-- must
+INSERT INTO drafts (tenant, id) SELECT 4, 2.5 + g FROM generate_series(8000, 8001) g RETURNING id;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT customer, 9000 + id, count(*) OVER ()::text FROM orders WHERE state IS NOT NULL AND customer < 10 ORDER BY tenant, id LIMIT 5;
+-- must
+SELECT * FROM drafts WHERE id > 7000 ORDER BY tenant, id;
+-- must
+INSERT INTO drafts (tenant, id) SELECT g, g / (g - 3) FROM generate_series(1, 5) g;
+-- must
+INSERT INTO drafts (tenant, nope) SELECT g, g FROM generate_series(1, 5) g;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT 1, 9500, 'x' FROM orders WHERE false RETURNING id;
+-- must
+INSERT INTO settings SELECT name, count(*) FROM customers GROUP BY name ON CONFLICT (name) DO NOTHING;
+-- must
+SELECT count(*) FROM settings;
+-- must
+INSERT INTO marks (code) SELECT 'm' || o.tenant FROM orders o GROUP BY o.tenant ORDER BY o.tenant LIMIT 3 RETURNING code;
+BEGIN;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT tenant, id + 10000, what FROM drafts;
+-- must
+SELECT count(*) FROM drafts;
+-- must
+ROLLBACK;
+-- must
+SELECT count(*) FROM drafts;

@@ -91,12 +91,12 @@ INSERT INTO items SELECT tenant_id, id, 1, 'x', amount FROM orders
 --   merge: concatenate
 
 INSERT INTO items SELECT id, id, 1, 'x', amount FROM orders
--- refused 0A000: INSERT ... SELECT into public.items of rows that other shards have, or whose sharding key is worked out
---   hint: Select the sharding key of the rows that are read as the key of the new ones, or give it as one literal or parameter.
+-- pour rows of: SELECT id, id, 1, 'x', amount FROM orders
+--   into: INSERT INTO items VALUES ...
 
 INSERT INTO items SELECT tenant_id, id, 1, 'x', amount FROM orders WHERE tenant_id = 150 ORDER BY id LIMIT 3
--- refused 0A000: INSERT ... SELECT into public.items of rows that other shards have, or whose sharding key is worked out
---   hint: Select the sharding key of the rows that are read as the key of the new ones, or give it as one literal or parameter.
+-- pour rows of: SELECT tenant_id, id, 1, 'x', amount FROM orders WHERE tenant_id = 150 ORDER BY id LIMIT 3
+--   into: INSERT INTO items VALUES ...
 
 INSERT INTO items SELECT 150, id, 1, 'x', amount FROM orders WHERE tenant_id = 150 ORDER BY id LIMIT 3
 -- tier 1: route to s2, shardlet t2, writes

@@ -1,0 +1,170 @@
+// INSERT ... SELECT whose rows go elsewhere than they come from: the source is run as a statement of its own,
+// and its rows, some at a time, become INSERT ... VALUES, which is planned as a client's would be. All in one
+// transaction.
+#include <charconv>
+
+#include "base/sql_quote.h"
+#include "executor/describe.h"
+#include "frontend/session.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 30s;
+constexpr std::uint64_t kRowsAtOnce = 500;
+
+std::uint64_t rows_of(std::string_view tag) {
+  const std::size_t blank = tag.rfind(' ');
+  std::uint64_t rows = 0;
+  if (blank != std::string_view::npos) std::from_chars(tag.data() + blank + 1, tag.data() + tag.size(), rows);
+  return rows;
+}
+
+}  // namespace
+
+// What PostgreSQL has to say of the statement and of its source: mistakes, and the types of the columns.
+io::Task<Result<Pouring>> Session::look_at_source(const planner::Pour& pour, const Run* run) {
+  auto joining = join_any();
+  auto joined = co_await std::move(joining);
+  if (!joined) co_return fail(std::move(joined).error());
+  Place* place = *joined;
+  auto opening_it = open_at(place, false);
+  Status opened = co_await std::move(opening_it);
+  if (!opened) co_return fail(std::move(opened).error());
+  executor::Backend* backend = place->lease.get();
+  std::string types(run->types.size() * 4, '\0');
+  for (std::size_t i = 0; i < run->types.size(); ++i) wire::store_u32(types.data() + 4 * i, run->types[i]);
+  const Deadline deadline = Deadline::in(kControlTimeout);
+  auto describing = executor::describe_on(backend, run->text, types, &waiter_, deadline);
+  auto statement = co_await std::move(describing);
+  if (!statement) co_return fail(std::move(statement).error());
+  auto describing_source = executor::describe_on(backend, pour.source, types, &waiter_, deadline);
+  auto source = co_await std::move(describing_source);
+  if (!source) co_return fail(std::move(source).error());
+  KG_CO_TRY(const auto columns, wire::read_row_description(source->row_description));
+  Pouring pouring;
+  pouring.returning = std::move(statement->row_description);
+  if (columns.empty()) co_return pouring;
+  std::string sql = "SELECT ";
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    sql += (i > 0 ? ", pg_catalog.format_type(" : "pg_catalog.format_type(") +
+           std::to_string(columns[i].type_oid) + ", NULL)";
+  auto asking = executor::run_control_query(backend, sql, &waiter_, deadline);
+  auto names = co_await std::move(asking);
+  if (!names) co_return fail(std::move(names).error());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const bool untyped = i < pour.untyped.size() && pour.untyped[i];
+    pouring.types.push_back(untyped ? "" : "::" + names->at(0).at(i).value_or("text"));
+  }
+  co_return pouring;
+}
+
+io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
+  auto looking = look_at_source(pour, run);
+  auto looked = co_await std::move(looking);
+  if (!looked) co_return StatementEnd::refused(looked.error());
+  Pouring pouring = std::move(*looked);
+  pouring.head = std::move(pour.head);
+  pouring.tail = std::move(pour.tail);
+  pouring.formats = run->bind.result_formats;
+  if (run->describe && !pouring.returning.empty())
+    wire::FrameWriter(to_client_.compose(), wire::server::kRowDescription).bytes(pouring.returning);
+
+  auto prepared = std::make_shared<PreparedText>();
+  prepared->text = std::move(pour.source);
+  prepared->range = {0, static_cast<std::uint32_t>(prepared->text.size())};
+  const KnownStatement& known = known_of(*prepared, nullptr);
+  std::vector<planner::Parameter> parameters;
+  for (std::size_t i = 0; i < run->bind.values.size(); ++i) {
+    const auto& value = run->bind.values[i];
+    parameters.push_back({.type = i < run->types.size() ? run->types[i] : 0,
+                          .binary = value.binary,
+                          .null = value.is_null,
+                          .bytes = value.bytes});
+  }
+  auto plan = plan_of(known, prepared->normal, 0, parameters);
+  if (!plan) co_return StatementEnd::refused(plan.error());
+  Run source{.plan = std::move(*plan), .text = prepared->text, .types = run->types, .bind = run->bind};
+  source.bind.result_formats.clear();
+  source.suspendable = true;
+  source.effects = known.effects;
+  source.on_map = true;
+  source.pouring = &pouring;
+  auto running = run_plan(std::move(source));
+  StatementEnd end = co_await std::move(running);
+  if (!end.failed) end.tag = "INSERT 0 " + std::to_string(pouring.inserted);
+  if (!pouring.returning.empty()) end.moved = false;  // the client has been told of it
+  co_return end;
+}
+
+// The last step of the source's plan: what it gives is inserted as it comes.
+io::Task<StatementEnd> Session::pour_rows(planner::FanOut fan_out, Run* run) {
+  Pouring& pouring = *run->pouring;
+  executor::Outbox rows;
+  run->rows_to = &rows;
+  auto preparing = fan_for(std::move(fan_out), run);
+  auto fan = co_await std::move(preparing);
+  if (!fan) co_return StatementEnd::refused(fan.error());
+  for (;;) {
+    auto advancing = (*fan)->advance(kRowsAtOnce);
+    executor::FanStep step = co_await std::move(advancing);
+    if (step.kind == executor::FanStep::kFailed) co_return end_of(step);
+    auto text = pouring.statement_of(&rows, &to_client_);
+    if (!text) co_return StatementEnd::refused(text.error());
+    if (!text->empty()) {
+      auto inserting = insert_poured(std::move(*text), &pouring);
+      StatementEnd end = co_await std::move(inserting);
+      if (end.failed) {
+        if (step.kind == executor::FanStep::kSuspended) {
+          auto stopping = (*fan)->stop();
+          co_await std::move(stopping);
+        }
+        co_return end;
+      }
+    }
+    if (step.kind == executor::FanStep::kComplete) break;
+  }
+  co_return StatementEnd::complete("");
+}
+
+io::Task<StatementEnd> Session::insert_poured(std::string text, Pouring* pouring) {
+  parser::Normaliser normal;
+  const parser::Range whole{0, static_cast<std::uint32_t>(text.size())};
+  KnownRef known = look_up(text, whole, normal, nullptr);
+  const Answering answering{.describe = false, .formats = pouring->formats};
+  auto running = run_planned(known, &text, whole, &normal, &answering);
+  StatementEnd end = co_await std::move(running);
+  plan_begins();
+  if (!end.failed) pouring->inserted += rows_of(end.tag);
+  co_return end;
+}
+
+// The rows that are there as one INSERT; empty when there are none. What else came with them goes to the
+// client.
+Result<std::string> Pouring::statement_of(executor::Outbox* rows, executor::Outbox* client) const {
+  std::string text;
+  std::string_view bytes = rows->compose();
+  while (!bytes.empty()) {
+    KG_TRY(const auto frame, wire::peek_frame(bytes, ~std::uint64_t{0} >> 1));
+    if (!frame) break;
+    bytes.remove_prefix(frame->bytes().size());
+    if (frame->type != wire::server::kDataRow) {
+      client->compose() += frame->bytes();
+      continue;
+    }
+    KG_TRY(const auto values, wire::read_data_row(frame->body));
+    text += text.empty() ? head + " VALUES (" : ", (";
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) text += ", ";
+      text += values[i] ? quote_literal(*values[i]) + (i < types.size() ? types[i] : "") : std::string("NULL");
+    }
+    text += ")";
+  }
+  rows->clear();
+  if (!text.empty() && !tail.empty()) text += " " + tail;
+  return text;
+}
+
+}  // namespace kintsugi::frontend

@@ -115,6 +115,9 @@ io::Task<Result<std::string>> Session::run_command(std::string text, bool descri
   if (!result->columns.empty()) {
     if (describe) append_columns(out, result->columns, formats);
     append_rows(out, *result, formats);
+    // libpq looks for a number of rows behind MOVE and MERGE.
+    if (result->tag.starts_with("MOVE ") || result->tag.starts_with("MERGE "))
+      co_return "SELECT " + std::to_string(result->objects.size());
   }
   co_return std::move(result->tag);
 }

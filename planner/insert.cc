@@ -270,6 +270,7 @@ class InsertAnalysis {
 
   // Rows for all shards: what each would make for itself is worked out once. Says what cannot be.
   std::string work_out_rows(const RelationUse& target) {
+    if (sees_one_shard(analyzer_)) return "the function " + analyzer_.reads_sharded;
     const Relation& relation = *target.relation;
     CellCollector cells(insert_, relation, analyzer_.statement().text());
     const std::size_t count = values_ == nullptr ? 1 : values_->values.size();

@@ -21,7 +21,7 @@ INSERT INTO orders (id, tenant_id) VALUES (1, 5), (2, 7)
 
 INSERT INTO orders (id) VALUES (1)
 -- refused KG003: the sharding key tenant_id is missing in this INSERT into public.orders
---   hint: Name the column and give it a value: its default is not a constant.
+--   hint: Name the column and give it a value: it has no default.
 
 INSERT INTO orders (id, tenant_id) VALUES (1, NULL)
 -- refused KG003: the sharding key tenant_id is NULL in this INSERT into public.orders

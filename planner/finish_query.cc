@@ -350,7 +350,8 @@ class FinishPlanner {
         const FoundColumn a = find_column(*block_->scope, *left);
         const FoundColumn b = find_column(*block_->scope, *right);
         if (a.column != nullptr && b.column != nullptr && a.depth == 0 && b.depth == 0 && a.column->use >= 0 &&
-            a.column->use == b.column->use && a.column->column == b.column->column &&
+            left->column() == right->column() && a.column->use == b.column->use &&
+            a.column->column == b.column->column &&
             !analyzer_.uses[static_cast<std::size_t>(a.column->use)].nullable)
           return &part;
       }

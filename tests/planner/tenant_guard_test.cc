@@ -150,37 +150,50 @@ TEST(TenantGuard, RefusesEverythingElse) {
           "AND "
           "i.order_id = o.id)",
           "SELECT note FROM orders WHERE tenant_id = 42 GROUP BY note HAVING note::int > 1",
-          // Functions.
-          "SELECT total_of(42)",
-          "SELECT add_tax(amount) FROM orders WHERE tenant_id = 42",
-          "SELECT log_it('x')",
-          "SELECT query_to_xml('select * from orders', true, true, '')",
-          "SELECT pg_catalog.query_to_xml('select * from orders', true, true, '')",
-          "SELECT table_to_xml('orders', true, true, '')",
-          "SELECT * FROM ts_stat('select to_tsvector(note) from orders')",
-          "SELECT ts_rewrite('a'::tsquery, 'select ''a''::tsquery, ''b''::tsquery')",
-          "SELECT pg_read_file('postgresql.conf')",
-          "SELECT * FROM pg_ls_dir('.')",
-          "SELECT lo_export(1, '/tmp/x')",
-          "SELECT pg_terminate_backend(1)",
-          "SELECT set_config('search_path', 'x', false)",
-          "SELECT nextval('invoice_numbers')",
-          "SELECT pg_advisory_lock(1)",
-          "SELECT dblink('dbname=app', 'select 1')",
-          "SELECT pg_relation_size('orders')",
-          "SELECT pg_stat_get_activity(NULL)",
-          "SELECT 1 OPERATOR(public.+) 1",
-          // Other tables.
-          "SELECT * FROM settings",
-          "SELECT * FROM audit WHERE tenant_id = 42",
-          "SELECT * FROM customers WHERE region = 'de'",
-          "SELECT * FROM open_orders WHERE tenant_id = 42",
-          "SELECT * FROM nowhere",
-          "SELECT * FROM pg_stats",
-          "SELECT * FROM pg_stat_activity",
-          "SELECT * FROM pg_catalog.pg_authid",
-          "SELECT * FROM pg_prepared_statements",
-          "SELECT * FROM orders TABLESAMPLE SYSTEM (100) WHERE tenant_id = 42",
+      })
+    EXPECT_NE(judged(text), "inside") << text;
+}
+
+TEST(TenantGuard, RefusesFunctionsAndOtherTables) {
+  for (const char* text : {
+           // Functions.
+           "SELECT total_of(42)",
+           "SELECT add_tax(amount) FROM orders WHERE tenant_id = 42",
+           "SELECT log_it('x')",
+           "SELECT query_to_xml('select * from orders', true, true, '')",
+           "SELECT pg_catalog.query_to_xml('select * from orders', true, true, '')",
+           "SELECT table_to_xml('orders', true, true, '')",
+           "SELECT * FROM ts_stat('select to_tsvector(note) from orders')",
+           "SELECT ts_rewrite('a'::tsquery, 'select ''a''::tsquery, ''b''::tsquery')",
+           "SELECT pg_read_file('postgresql.conf')",
+           "SELECT * FROM pg_ls_dir('.')",
+           "SELECT lo_export(1, '/tmp/x')",
+           "SELECT pg_terminate_backend(1)",
+           "SELECT set_config('search_path', 'x', false)",
+           "SELECT nextval('invoice_numbers')",
+           "SELECT pg_advisory_lock(1)",
+           "SELECT dblink('dbname=app', 'select 1')",
+           "SELECT pg_relation_size('orders')",
+           "SELECT pg_stat_get_activity(NULL)",
+           "SELECT 1 OPERATOR(public.+) 1",
+           // Other tables.
+           "SELECT * FROM settings",
+           "SELECT * FROM audit WHERE tenant_id = 42",
+           "SELECT * FROM customers WHERE region = 'de'",
+           "SELECT * FROM open_orders WHERE tenant_id = 42",
+           "SELECT * FROM nowhere",
+           "SELECT * FROM pg_stats",
+           "SELECT * FROM pg_stat_activity",
+           "SELECT * FROM pg_catalog.pg_authid",
+           "SELECT * FROM pg_prepared_statements",
+           "SELECT * FROM orders TABLESAMPLE SYSTEM (100) WHERE tenant_id = 42",
+       })
+    EXPECT_NE(judged(text), "inside") << text;
+}
+
+TEST(TenantGuard, RefusesWritesAndTheRest) {
+  for (
+      const char* text : {
           // Writes.
           "INSERT INTO orders (tenant_id, id) VALUES (43, 1)",
           "INSERT INTO orders (tenant_id, id) VALUES (42, 1), (43, 2)",

@@ -175,6 +175,9 @@ io::Task<> Session::converse() {
     check_shutdown();
     bool moved = serve_client();
     moved |= serve_backend();
+    // The end of a refused unit is sent while nothing of the client's is.
+    if (blocked_ == Blocked::kOnAnswers && lease_ && !lease_->out.empty() && lease_->stream.writable())
+      flush_backend();
     const bool was_full = client_is_full();
     if (!to_client_.empty()) flush_client();
     moved |= was_full && !client_is_full();

@@ -46,17 +46,16 @@ io::Task<Result<Pouring>> Session::look_at_source(const planner::Pour& pour, con
   KG_CO_TRY(const auto columns, wire::read_row_description(source->row_description));
   Pouring pouring;
   pouring.returning = std::move(statement->row_description);
-  if (columns.empty()) co_return pouring;
-  std::string sql = "SELECT ";
+  std::string sql = "SELECT pg_catalog.current_setting('transaction_read_only')";
   for (std::size_t i = 0; i < columns.size(); ++i)
-    sql += (i > 0 ? ", pg_catalog.format_type(" : "pg_catalog.format_type(") +
-           std::to_string(columns[i].type_oid) + ", NULL)";
+    sql += ", pg_catalog.format_type(" + std::to_string(columns[i].type_oid) + ", NULL)";
   auto asking = executor::run_control_query(backend, sql, &waiter_, deadline);
   auto names = co_await std::move(asking);
   if (!names) co_return fail(std::move(names).error());
+  if (names->at(0).at(0) == "on") co_return fail("25006", "cannot execute INSERT in a read-only transaction");
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool untyped = i < pour.untyped.size() && pour.untyped[i];
-    pouring.types.push_back(untyped ? "" : "::" + names->at(0).at(i).value_or("text"));
+    pouring.types.push_back(untyped ? "" : "::" + names->at(0).at(i + 1).value_or("text"));
   }
   co_return pouring;
 }

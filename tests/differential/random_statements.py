@@ -517,7 +517,8 @@ class Generator:
         values = [v if c.kind not in ("numeric",) else f"({v})::numeric(10,2)" for v, c in zip(values, table.columns)]
         return (f"INSERT INTO {table.name} SELECT {', '.join(values)} FROM {source.name} AS {alias}{self.where([item], 1)}"
                 # With ids that come twice, which row is there first would be chance.
-                + (self.pick("", " ON CONFLICT DO NOTHING") if len(source.primary) <= len(table.primary) else ""))
+                # No ON CONFLICT: of two source rows with one key the first would win, and nothing orders them.
+                )
 
     def free_columns(self, table):
         return [c for c in table.columns if c.name not in table.primary]

@@ -184,6 +184,12 @@ class Storm:
                 self.note("jobs whose end was not seen")
                 time.sleep(0.3)
 
+    def guarded_jobs(self, until):
+        try:
+            self.run_jobs(until)
+        except Exception as error:  # told at the end
+            self.errors.append(f"jobs: {error}")
+
     # ---- faults
 
     def restart_router(self, i, failpoint=""):
@@ -253,18 +259,19 @@ class Storm:
         for thread in threads:
             thread.start()
         until = time.monotonic() + seconds
-        breaker = threading.Thread(target=self.break_things, args=(until,), daemon=True)
-        if self.faults:
-            breaker.start()
+        jobs = threading.Thread(target=self.guarded_jobs, args=(until,), daemon=True)
+        jobs.start()
         try:
-            self.run_jobs(until)
-        finally:
+            # On this thread: what it starts anew would be ended together with another (die_with_parent).
             if self.faults:
-                breaker.join(120)
+                self.break_things(until)
+            jobs.join(seconds + 150)
+        finally:
             time.sleep(0.3)
             self.stop.set()
             for thread in threads:
                 thread.join(60)
+        assert not jobs.is_alive(), "a job hangs"
         assert not any(thread.is_alive() for thread in threads), "a client hangs"
         assert not self.errors, self.errors
         self.settle()

@@ -107,7 +107,8 @@ void start_from_replica(benchmark::State& state, MapKind kind, KeyType type) {
   for (auto _ : state) {
     auto store = open_store("sqlite:map.db", directory, soon);
     auto stored = (*store)->load(soon);
-    if (!stored || stored->map->mapping("m")->entry_count() != kShardlets) state.SkipWithError("not the map that was stored");
+    if (!stored || stored->map->mapping("m")->entry_count() != kShardlets)
+      state.SkipWithError("not the map that was stored");
     benchmark::DoNotOptimize(stored);
   }
   std::filesystem::remove_all(directory);
@@ -120,7 +121,8 @@ BENCHMARK_CAPTURE(lookup, list_text, MapKind::kList, KeyType::kText);
 BENCHMARK_CAPTURE(one_edit, range_bigint, MapKind::kRange, KeyType::kBigint)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(one_edit, list_text, MapKind::kList, KeyType::kText)->Unit(benchmark::kMillisecond);
 BENCHMARK(split)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(start_from_replica, range_bigint, MapKind::kRange, KeyType::kBigint)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(start_from_replica, range_bigint, MapKind::kRange, KeyType::kBigint)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(start_from_replica, list_text, MapKind::kList, KeyType::kText)->Unit(benchmark::kMillisecond);
 
 }  // namespace

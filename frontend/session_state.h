@@ -131,7 +131,7 @@ struct Run {
   bool describe = false;  // a RowDescription comes first
   bool suspendable = false;
   std::uint32_t effects = 0;
-  bool on_map = false;  // its places come from the shard map
+  bool on_map = false;                  // its places come from the shard map
   Pouring* pouring = nullptr;           // its rows are no answer: they are inserted
   executor::Outbox* rows_to = nullptr;  // and go here
 };

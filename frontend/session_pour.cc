@@ -1,6 +1,7 @@
 // INSERT ... SELECT whose rows go elsewhere than they come from: the source is run as a statement of its own,
 // and its rows, some at a time, become INSERT ... VALUES, which is planned as a client's would be. All in one
 // transaction.
+#include <algorithm>
 #include <charconv>
 
 #include "base/sql_quote.h"
@@ -13,7 +14,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 30s;
+constexpr std::uint64_t kRowsAtFirst = 16;
 constexpr std::uint64_t kRowsAtOnce = 500;
+constexpr std::uint64_t kBytesAtOnce =
+    1 << 20;  // about: the next portion is as long as the last one's rows allow
 
 std::uint64_t rows_of(std::string_view tag) {
   const std::size_t blank = tag.rfind(' ');
@@ -106,10 +110,13 @@ io::Task<StatementEnd> Session::pour_rows(planner::FanOut fan_out, Run* run) {
   auto preparing = fan_for(std::move(fan_out), run);
   auto fan = co_await std::move(preparing);
   if (!fan) co_return StatementEnd::refused(fan.error());
+  std::uint64_t portion = kRowsAtFirst;
   for (;;) {
-    auto advancing = (*fan)->advance(kRowsAtOnce);
+    auto advancing = (*fan)->advance(portion);
     executor::FanStep step = co_await std::move(advancing);
     if (step.kind == executor::FanStep::kFailed) co_return end_of(step);
+    if (step.rows > 0)
+      portion = std::clamp<std::uint64_t>(kBytesAtOnce * step.rows / (rows.kept_bytes() + 1), 1, kRowsAtOnce);
     auto text = pouring.statement_of(&rows, &to_client_);
     if (!text) co_return StatementEnd::refused(text.error());
     if (!text->empty()) {

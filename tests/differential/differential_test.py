@@ -195,6 +195,15 @@ def show(seen):
     return f"{tag.decode()} {columns} {rows[:8]}{' ...' if len(rows) > 8 else ''}"
 
 
+def large_statements():
+    """What would be too long to write down: many values to be worked out, wide rows to be poured."""
+    rows = ", ".join(f"({100000 + i}, 'many')" for i in range(6000))
+    for text in (f"INSERT INTO drafts (id, what) VALUES {rows}",
+                 "INSERT INTO drafts (tenant, id, what) SELECT g % 10, 200000 + g, repeat('x', 100000) FROM generate_series(1, 300) g",
+                 "SELECT count(*), sum(length(what)), min(tenant) FROM drafts"):
+        yield Statement(text, {"must"}, 0)
+
+
 def main():
     body = read_body(os.path.join(HERE, "body.sql"))
     root = scratch_directory("kintsugi-differential-")
@@ -206,12 +215,12 @@ def main():
             trial = Trial(cluster, program, root, shards)
             for mode in MODES:
                 began = time.monotonic()
-                trouble, refused, compared = trial.run(body, mode)
+                trouble, refused, compared = trial.run([*body, *large_statements()], mode)
                 failed += len(trouble)
                 print(f"{shards} shards, {mode}: {compared} the same or not, {len(refused)} refused, "
                       f"{len(trouble)} differ ({time.monotonic() - began:.1f} s)")
                 for statement, plain, routed in trouble:
-                    print(f"  DIFFERS body.sql:{statement.line}: {statement.text}\n    plain  {show(plain)}\n"
+                    print(f"  DIFFERS body.sql:{statement.line}: {statement.text[:2000]}\n    plain  {show(plain)}\n"
                           f"    routed {show(routed)}")
                 if mode == "simple" and os.environ.get("KINTSUGI_VERBOSE"):
                     for statement, why in refused:

@@ -24,7 +24,7 @@ std::optional<ShardId> Session::fixed_place(PreparedText& prepared) {
   const KnownStatement& known = known_of(prepared, nullptr);
   if (known.kind != StatementKind::kPlanned)
     return known.kind == StatementKind::kUnknown ? std::optional(home()) : std::nullopt;
-  if (known.refusal || planner::depends_on_parameters(*known.analysis)) return std::nullopt;
+  if (known.refusal || planner::depends_on_parameters(*known.analysis, prepared.normal)) return std::nullopt;
   auto plan = plan_of(known, prepared.normal, prepared.range.begin, {});
   if (!plan) return std::nullopt;
   const auto* route = std::get_if<planner::Route>(&*plan);

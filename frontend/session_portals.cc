@@ -113,7 +113,7 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     reject_extended(*known.refusal);
     return Handled::kRejected;
   }
-  if (planner::depends_on_parameters(*known.analysis)) {
+  if (planner::depends_on_parameters(*known.analysis, prepared.normal)) {
     // Bind stands right behind, as a rule, and knows where.
     if (planner::needs_home(*known.analysis)) *where = home();  // where all its tables are
     if (auto shard = shard_of_next_bind(message, prepared, known)) *where = *shard;

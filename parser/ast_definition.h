@@ -108,7 +108,17 @@ struct AlterCommand {
   bool if_exists = false;
   bool if_not_exists = false;
   bool cascade = false;
+  bool concurrently = false;  // DETACH PARTITION
   Range range;
+};
+
+// The options of ALTER SEQUENCE that change what it gives.
+struct SequenceChange {
+  bool restart = false;
+  Range restart_value;  // of RESTART WITH n: the number with its sign; empty: back to the start
+  std::int64_t restart_with = 0;
+  bool steps = false;      // INCREMENT, START, MINVALUE, MAXVALUE, AS
+  QualifiedName owned_by;  // table.column; OWNED BY NONE has one part
 };
 
 enum class RelationKind : std::uint8_t { kTable, kIndex, kSequence, kView, kMaterializedView, kForeignTable };
@@ -119,6 +129,7 @@ struct AlterTable {
   bool if_exists = false;
   List<AlterCommand> commands;
   const Placement* placement = nullptr;
+  const SequenceChange* sequence = nullptr;
 };
 
 struct CreateIndex {

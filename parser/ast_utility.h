@@ -178,12 +178,13 @@ struct Call {
   const FuncCall* call = nullptr;
 };
 
-// CLUSTER, REINDEX, REFRESH MATERIALIZED VIEW, TRUNCATE's neighbours: what is known is their first words and,
-// where it is one, the relation.
+// CLUSTER, REINDEX, CREATE TRIGGER, POLICY, RULE, STATISTICS and others: what is known is their first words and
+// the relation that they are about.
 struct Utility {
   std::string_view
       head;  // in lower case: "create role", "reindex", "do", "checkpoint", "refresh materialized view"
   QualifiedName relation;
+  Name schema, new_schema;  // ALTER SCHEMA ... RENAME TO
 };
 
 }  // namespace kintsugi::parser

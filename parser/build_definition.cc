@@ -1,4 +1,6 @@
 // CREATE, ALTER, DROP and their neighbours.
+#include <charconv>
+
 #include "parser/tree_builder.h"
 
 namespace kintsugi::parser {
@@ -232,6 +234,7 @@ const AlterTable* TreeBuilder::alter_table(G::AlterTableContext* c) {
   made->if_exists = c->ie != nullptr;
   auto* rest = c->rest;
   if (rest->place != nullptr) made->placement = placement(rest->place);
+  if (!rest->so.empty()) made->sequence = sequence_change(rest->so);
   if (!rest->cmds.empty()) {
     made->commands = map(rest->cmds, [this](auto* command) { return alter_command(command); });
     return made;
@@ -256,10 +259,35 @@ const AlterTable* TreeBuilder::alter_table(G::AlterTableContext* c) {
     one.kind =
         rest->att != nullptr ? AlterCommand::Kind::kAttachPartition : AlterCommand::Kind::kDetachPartition;
     one.partition = relation(rest->par);
+    one.concurrently = rest->con != nullptr;
   } else if (rest->place != nullptr) {
     return made;
   }
   made->commands = list(std::vector<AlterCommand>{one});
+  return made;
+}
+
+const SequenceChange* TreeBuilder::sequence_change(const std::vector<G::SequenceOptionContext*>& options) {
+  auto* made = make<SequenceChange>();
+  for (auto* option : options) {
+    switch (type(option->w)) {
+      case G::K_RESTART:
+        made->restart = true;
+        if (option->num == nullptr) break;
+        made->restart_value = option->sign != nullptr ? range(option->sign, option->num) : range(option->num);
+        {
+          const std::string_view digits = written(range(option->num));
+          std::from_chars(digits.data(), digits.data() + digits.size(), made->restart_with);
+          if (type(option->sign) == G::MINUS) made->restart_with = -made->restart_with;
+        }
+        break;
+      case G::K_OWNED: made->owned_by = any_name(option->own); break;
+      case G::K_CACHE:
+      case G::K_CYCLE:
+      case G::K_NO: break;
+      default: made->steps = true; break;
+    }
+  }
   return made;
 }
 

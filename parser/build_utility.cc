@@ -96,10 +96,7 @@ StatementBody TreeBuilder::utility(G::StatementContext* c) {
   if (c->doS != nullptr) return head("do");
   if (c->chk != nullptr) return head("checkpoint");
   if (c->loa != nullptr) return head("load");
-  if (c->head != nullptr) {
-    const antlr4::Token* last = c->head->so->start;
-    return head(lower({range(c->head).begin, range(last).begin}));
-  }
+  if (c->head != nullptr) return known_by_head(c->head);
   return {};
 }
 

@@ -193,11 +193,17 @@ class TreeBuilder {
   const Explain* explain(G::ExplainStatementContext* c);
   const Utility* head(std::string_view head, QualifiedName relation = {});
 
+  // ---- statements known by their head (build_head.cc)
+  const Utility* known_by_head(G::HeadStatementContext* c);
+  QualifiedName name_behind(const std::vector<Token>& tokens, std::string_view word);
+  Name name_of(const Token& token);
+
   // ---- definitions (build_definition.cc)
   const CreateTable* create_table(G::CreateTableContext* c);
   const CreateTableAs* create_table_as(G::CreateTableAsContext* c);
   const AlterTable* alter_table(G::AlterTableContext* c);
   AlterCommand alter_command(G::AlterCommandContext* c);
+  const SequenceChange* sequence_change(const std::vector<G::SequenceOptionContext*>& options);
   ColumnDefinition column(G::ColumnDefinitionContext* c);
   bool constraint(G::ColumnConstraintContext* c, Constraint& out, QualifiedName& collation);
   Constraint table_constraint(G::TableConstraintContext* c);

@@ -326,6 +326,7 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
     analysis->units.push_back({unit.begin - begin, unit.end - begin});
   Analyzer analyzer(*statement, normal, begin, names, catalog, map);
   std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
+  place_setval(analyzer, statement->body(), *analysis);
   analysis->whole = analyzer.whole;
   const bool unknown_before = std::exchange(analyzer.unknown_names, false);
   analysis->guard = GuardReader(analyzer, *statement).read();

@@ -74,7 +74,7 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
 Result<Plan> make_plan(const Analysis& analysis, const Values& values, const shardmap::ShardMap& map);
 
 // Only the parameters tell where it goes: Parse and Describe may go to any shard, Bind knows.
-[[nodiscard]] bool depends_on_parameters(const Analysis& analysis);
+[[nodiscard]] bool depends_on_parameters(const Analysis& analysis, const parser::Normaliser& normal);
 // It names tables that the home shard alone has, so that no other can describe it.
 [[nodiscard]] bool needs_home(const Analysis& analysis);
 // Bytes held, for the statement cache.

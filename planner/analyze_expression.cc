@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "parser/literals.h"
+#include "planner/analyse.h"
 #include "planner/analyzer.h"
 
 namespace kintsugi::planner {
@@ -135,6 +136,7 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
         each->problem = "an aggregate in a subquery over the columns of the query outside";
   }
   const std::string_view name = call.name.name();
+  note_setval(*this, call);
   if (call.special && among(kSessionTime, name)) note_time(call);
   if (!call.special) {
     const Function* function = function_of(call);

@@ -149,6 +149,7 @@ class Analyzer {
   std::string one_place;      // a function whose effect or answer belongs to one place
   std::string reads_tables;   // a function that may read tables itself
   std::string reads_sharded;  // and one whose body names a sharded table: "f, which names public.orders"
+  std::string sets_sequence;  // setval() of a sharded table's sequence; in words
   std::string opaque;         // a view that could not be read
   bool session_time = false;  // now() and its like
   std::vector<parser::Range> time_calls;  // in the main text, those without arguments

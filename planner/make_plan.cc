@@ -420,8 +420,12 @@ Result<Plan> make_plan(const Analysis& analysis, const Values& values, const Sha
   return Planner(analysis, values, map).plan();
 }
 
-bool depends_on_parameters(const Analysis& analysis) {
-  return analysis.depends_on_parameters;
+bool depends_on_parameters(const Analysis& analysis, const parser::Normaliser& normal) {
+  if (analysis.depends_on_parameters) return true;
+  // In the rows of an INSERT a parameter stands for a literal: they may have been learnt with literals.
+  return analysis.insert &&
+         std::any_of(normal.slots().begin(), normal.slots().end(),
+                     [](const parser::Slot& slot) { return slot.kind == parser::SlotKind::kParameter; });
 }
 bool needs_home(const Analysis& analysis) {
   return analysis.home;

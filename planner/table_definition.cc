@@ -118,46 +118,105 @@ std::string edited(std::string_view text, parser::Range whole, const std::vector
   return out;
 }
 
+namespace {
+
+// What a foreign key refers to: a table that is there, or the very one that is being made.
+struct Referenced {
+  RelationUse::Kind kind = Kind::kUnknown;
+  std::string display;
+  const shardmap::Table* table = nullptr;
+  std::vector<std::string> primary_key;
+};
+
+std::optional<Error> check_foreign_key(const Referenced& other, const Constraint& constraint,
+                                       const std::vector<std::string>& columns, const shardmap::Table* made) {
+  if (made == nullptr) {
+    if (other.kind != Kind::kSharded) return std::nullopt;
+    return refused("a foreign key from a table of the home shard to the sharded table " + other.display,
+                   "Shard the table by the same map, or leave the foreign key out.");
+  }
+  if (other.kind == Kind::kReplicated || other.kind == Kind::kUnknown) return std::nullopt;
+  if (made->kind == shardmap::TableKind::kReplicated || other.kind != Kind::kSharded)
+    return refused("a foreign key to " + other.display + ", which not every shard has in whole",
+                   "Make that table REPLICATED, or leave the foreign key out.");
+  bool by_key = other.table->map == made->map;
+  for (std::size_t i = 0; i < made->key.size() && by_key; ++i) {
+    const auto at = std::find(columns.begin(), columns.end(), made->key[i]);
+    by_key = at != columns.end();
+    if (!by_key) break;
+    const auto place = static_cast<std::size_t>(at - columns.begin());
+    std::string referenced;
+    if (place < constraint.referenced_columns.size())
+      referenced = constraint.referenced_columns[place].text;
+    else if (constraint.referenced_columns.empty() && place < other.primary_key.size())
+      referenced = other.primary_key[place];
+    by_key = referenced == other.table->key[i];
+  }
+  if (by_key) return std::nullopt;
+  return refused("a foreign key to the sharded table " + other.display + " that is not by the sharding key",
+                 "Put the sharding key into both ends of the foreign key, or leave it out.");
+}
+
+Referenced referenced_by(Analyzer& analyzer, const Constraint& constraint) {
+  const RelationUse use = analyzer.resolve(constraint.references);
+  Referenced other{use.kind, use.display, use.table, {}};
+  if (use.relation != nullptr) other.primary_key = use.relation->primary_key;
+  return other;
+}
+
+bool is_foreign_key(const Constraint& constraint) {
+  return constraint.kind == Constraint::Kind::kForeignKey;
+}
+
+}  // namespace
+
 std::optional<Error> check_foreign_keys(Analyzer& analyzer, const parser::CreateTable& table,
                                         const shardmap::Table* made) {
-  const auto check = [&](const parser::Constraint& constraint,
-                         std::vector<std::string> columns) -> std::optional<Error> {
-    if (constraint.kind != parser::Constraint::Kind::kForeignKey) return std::nullopt;
-    const RelationUse other = analyzer.resolve(constraint.references);
-    if (made == nullptr) {
-      if (other.kind != Kind::kSharded) return std::nullopt;
-      return refused("a foreign key from a table of the home shard to the sharded table " + other.display,
-                     "Shard the table by the same map, or leave the foreign key out.");
-    }
-    if (other.kind == Kind::kReplicated || other.kind == Kind::kUnknown) return std::nullopt;
-    if (made->kind == shardmap::TableKind::kReplicated || other.kind != Kind::kSharded)
-      return refused("a foreign key to " + other.display + ", which not every shard has in whole",
-                     "Make that table REPLICATED, or leave the foreign key out.");
-    bool by_key = other.table->map == made->map;
-    for (std::size_t i = 0; i < made->key.size() && by_key; ++i) {
-      const auto at = std::find(columns.begin(), columns.end(), made->key[i]);
-      by_key = at != columns.end();
-      if (!by_key) break;
-      const auto place = static_cast<std::size_t>(at - columns.begin());
-      std::string referenced;
-      if (place < constraint.referenced_columns.size())
-        referenced = constraint.referenced_columns[place].text;
-      else if (other.relation != nullptr && place < other.relation->primary_key.size())
-        referenced = other.relation->primary_key[place];
-      by_key = referenced == other.table->key[i];
-    }
-    if (by_key) return std::nullopt;
-    return refused("a foreign key to the sharded table " + other.display + " that is not by the sharding key",
-                   "Put the sharding key into both ends of the foreign key, or leave it out.");
+  const auto other = [&](const Constraint& constraint) {
+    const bool itself =
+        made != nullptr && constraint.references.name() == made->name &&
+        (constraint.references.schema().empty() || constraint.references.schema() == made->schema);
+    if (!itself) return referenced_by(analyzer, constraint);
+    Referenced self{made->kind == shardmap::TableKind::kSharded ? Kind::kSharded : Kind::kReplicated,
+                    made->display(),
+                    made,
+                    {}};
+    for (const ColumnDefinition& column : table.columns)
+      for (const Constraint& each : column.constraints)
+        if (each.kind == Constraint::Kind::kPrimaryKey) self.primary_key = {std::string(column.name.text)};
+    for (const Constraint& each : table.constraints)
+      if (each.kind == Constraint::Kind::kPrimaryKey) self.primary_key = columns_of(each);
+    return self;
   };
-  for (const parser::Constraint& constraint : table.constraints) {
-    std::vector<std::string> columns;
-    for (const parser::Name& name : constraint.columns) columns.emplace_back(name.text);
-    if (auto error = check(constraint, std::move(columns))) return error;
+  for (const Constraint& constraint : table.constraints) {
+    if (!is_foreign_key(constraint)) continue;
+    if (auto error = check_foreign_key(other(constraint), constraint, columns_of(constraint), made))
+      return error;
   }
-  for (const parser::ColumnDefinition& column : table.columns)
-    for (const parser::Constraint& constraint : column.constraints)
-      if (auto error = check(constraint, {std::string(column.name.text)})) return error;
+  for (const ColumnDefinition& column : table.columns)
+    for (const Constraint& constraint : column.constraints) {
+      if (!is_foreign_key(constraint)) continue;
+      const std::vector<std::string> columns = {std::string(column.name.text)};
+      if (auto error = check_foreign_key(other(constraint), constraint, columns, made)) return error;
+    }
+  return std::nullopt;
+}
+
+std::optional<Error> check_foreign_keys(Analyzer& analyzer, const parser::AlterCommand& command,
+                                        const RelationUse& table) {
+  const bool placed = table.kind == Kind::kSharded || table.kind == Kind::kReplicated;
+  const shardmap::Table* made = placed ? table.table : nullptr;
+  if (placed && made == nullptr) return std::nullopt;
+  if (command.kind == parser::AlterCommand::Kind::kAddConstraint && is_foreign_key(command.constraint))
+    return check_foreign_key(referenced_by(analyzer, command.constraint), command.constraint,
+                             columns_of(command.constraint), made);
+  if (command.kind == parser::AlterCommand::Kind::kAddColumn)
+    for (const Constraint& constraint : command.column.constraints) {
+      if (!is_foreign_key(constraint)) continue;
+      const std::vector<std::string> columns = {std::string(command.column.name.text)};
+      if (auto error = check_foreign_key(referenced_by(analyzer, constraint), constraint, columns, made))
+        return error;
+    }
   return std::nullopt;
 }
 

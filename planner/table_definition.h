@@ -29,6 +29,8 @@ std::string edited(std::string_view text, parser::Range whole, const std::vector
 // null for a table of the home shard.
 std::optional<Error> check_foreign_keys(Analyzer& analyzer, const parser::CreateTable& table,
                                         const shardmap::Table* made);
+std::optional<Error> check_foreign_keys(Analyzer& analyzer, const parser::AlterCommand& command,
+                                        const RelationUse& table);
 
 // A unique constraint holds on each shard. It holds over all of them when it has the sharding key, or a column
 // whose values the shards make apart: a sequence or a random uuid.

@@ -109,13 +109,14 @@ likeOption
   ;
 
 sequenceOption
-  : K_AS simpleType
-  | (K_CACHE | K_INCREMENT K_BY? | K_MAXVALUE | K_MINVALUE | K_START K_WITH? | K_RESTART K_WITH?) (PLUS | MINUS)? (ICONST | FCONST)
-  | K_NO (K_MAXVALUE | K_MINVALUE | K_CYCLE)
-  | K_CYCLE
-  | K_RESTART
-  | K_OWNED K_BY anyName
-  | K_SEQUENCE K_NAME anyName
+  : w=K_AS simpleType
+  | (w=K_CACHE | w=K_INCREMENT K_BY? | w=K_MAXVALUE | w=K_MINVALUE | w=K_START K_WITH? | w=K_RESTART K_WITH?)
+      sign=(PLUS | MINUS)? num=(ICONST | FCONST)
+  | w=K_NO (K_MAXVALUE | K_MINVALUE | K_CYCLE)
+  | w=K_CYCLE
+  | w=K_RESTART
+  | w=K_OWNED K_BY own=anyName
+  | w=K_SEQUENCE K_NAME anyName
   ;
 
 alterTable
@@ -131,7 +132,7 @@ alterRelation
   | ren=K_RENAME (K_COLUMN? cname=colId K_TO nname=colId | con=K_CONSTRAINT cname=colId K_TO nname=colId | K_TO nname=colId)
   | ss=K_SET K_SCHEMA sname=colId
   | att=K_ATTACH K_PARTITION par=anyName bound=partitionBound?
-  | det=K_DETACH K_PARTITION par=anyName (K_CONCURRENTLY | K_FINALIZE)?
+  | det=K_DETACH K_PARTITION par=anyName (con=K_CONCURRENTLY | K_FINALIZE)?
   | so+=sequenceOption+
   | K_NO? dep=K_DEPENDS K_ON K_EXTENSION colId
   | place=placement

@@ -371,3 +371,186 @@ CREATE TEMP VIEW countries AS SELECT 1
 CREATE TEMP TABLE scratch (id int)
 -- tier 1: route to s1, writes
 
+CREATE TRIGGER t AFTER INSERT OR UPDATE OF status, id ON public.orders FOR EACH ROW EXECUTE FUNCTION log_it()
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE TRIGGER t AFTER INSERT ON settings FOR EACH ROW EXECUTE FUNCTION log_it()
+-- tier 1: route to s1, writes
+
+CREATE CONSTRAINT TRIGGER t AFTER INSERT ON orders FROM items DEFERRABLE FOR EACH ROW EXECUTE FUNCTION log_it()
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER TRIGGER t ON orders RENAME TO u
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE RULE r AS ON DELETE TO orders DO INSTEAD NOTHING
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE POLICY p ON orders USING (true)
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER POLICY p ON settings USING (true)
+-- tier 1: route to s1, writes
+
+CREATE STATISTICS st (ndistinct) ON tenant_id, (extract(year FROM placed)) FROM orders
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE STATISTICS st ON key, value FROM settings
+-- tier 1: route to s1, writes
+
+DROP STATISTICS st
+-- definition on 3 shards
+--   s1: (own text)
+--   s2, s3: DROP STATISTICS IF EXISTS st
+
+CREATE PUBLICATION p FOR TABLE settings
+-- tier 1: route to s1, writes
+
+DROP PUBLICATION p
+-- tier 1: route to s1, writes
+
+CREATE TEXT SEARCH CONFIGURATION mine (COPY = simple)
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE GROUP readers
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+DROP SCHEMA public CASCADE
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+--   forget public.accounts
+--   forget public.cells
+--   forget public.countries
+--   forget public.customers
+--   forget public.events
+--   forget public.items
+--   forget public.moves
+--   forget public.moves2
+--   forget public.notes
+--   forget public.orders
+--   forget public.plans
+--   forget public.states
+
+ALTER SCHEMA public RENAME TO "Other"
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+--   record Other.accounts sharded by users (id)
+--   record Other.cells sharded by cells (x, y)
+--   record Other.countries replicated
+--   record Other.customers sharded by regions (region)
+--   record Other.events sharded by days (day)
+--   record Other.items sharded by tenants (tenant_id)
+--   record Other.moves sharded by moves (id)
+--   record Other.moves2 sharded by moves (id)
+--   record Other.notes sharded by tenants (tenant_id)
+--   record Other.orders sharded by tenants (tenant_id)
+--   record Other.plans replicated
+--   record Other.states sharded by states (id)
+--   forget public.accounts
+--   forget public.cells
+--   forget public.countries
+--   forget public.customers
+--   forget public.events
+--   forget public.items
+--   forget public.moves
+--   forget public.moves2
+--   forget public.notes
+--   forget public.orders
+--   forget public.plans
+--   forget public.states
+
+ALTER SEQUENCE notes_id_seq RESTART WITH 5000
+-- definition on 3 shards
+--   s1: ALTER SEQUENCE notes_id_seq RESTART WITH 8193
+--   s2: ALTER SEQUENCE notes_id_seq RESTART WITH 8194
+--   s3: ALTER SEQUENCE notes_id_seq RESTART WITH 8195
+
+ALTER SEQUENCE notes_id_seq RESTART
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER SEQUENCE notes_id_seq INCREMENT BY 1
+-- refused 0A000: ALTER SEQUENCE of public.notes_id_seq, which counts apart on every shard
+--   hint: RESTART, CACHE and CYCLE can be changed: each shard goes on with its own numbers.
+
+ALTER SEQUENCE invoice_numbers RESTART WITH 5000
+-- tier 1: route to s1, writes
+
+ALTER SEQUENCE invoice_numbers OWNED BY items.order_id
+-- definition on 3 shards
+--   s1: DO $kintsugi$ DECLARE last bigint; BEGIN ALTER SEQUENCE invoice_numbers OWNED BY items.order_id INCREMENT BY 4096 START WITH 1; SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO last FROM invoice_numbers; PERFORM pg_catalog.setval('invoice_numbers', CASE WHEN last < 1 THEN 1 ELSE 1 + ((last - 1) / 4096 + 1) * 4096 END, false); END $kintsugi$
+--   s2: DO $kintsugi$ DECLARE last bigint; BEGIN CREATE SEQUENCE IF NOT EXISTS invoice_numbers AS bigint; ALTER SEQUENCE invoice_numbers OWNED BY items.order_id INCREMENT BY 4096 START WITH 2; SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO last FROM invoice_numbers; PERFORM pg_catalog.setval('invoice_numbers', CASE WHEN last < 2 THEN 2 ELSE 2 + ((last - 2) / 4096 + 1) * 4096 END, false); END $kintsugi$
+--   s3: DO $kintsugi$ DECLARE last bigint; BEGIN CREATE SEQUENCE IF NOT EXISTS invoice_numbers AS bigint; ALTER SEQUENCE invoice_numbers OWNED BY items.order_id INCREMENT BY 4096 START WITH 3; SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO last FROM invoice_numbers; PERFORM pg_catalog.setval('invoice_numbers', CASE WHEN last < 3 THEN 3 ELSE 3 + ((last - 3) / 4096 + 1) * 4096 END, false); END $kintsugi$
+
+SELECT setval('notes_id_seq', 1000)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: SELECT CASE WHEN d.done IS NOT NULL THEN v.given END AS "setval" FROM (SELECT CAST(1000 AS bigint) AS given, CAST(true AS boolean) AS called, CAST(CAST('notes_id_seq' AS text) AS regclass) AS sequence) v, LATERAL (SELECT pg_catalog.setval(v.sequence, s.seqstart + (GREATEST(v.given + CASE WHEN v.called THEN 1 ELSE 0 END - s.seqstart, 0) + s.seqincrement - 1) / s.seqincrement * s.seqincrement, false) AS done FROM pg_catalog.pg_sequence s WHERE s.seqrelid = v.sequence) d
+--   merge: one answer for all
+
+SELECT pg_catalog.setval('public.notes_id_seq'::regclass, 1000, false) AS s
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: SELECT CASE WHEN d.done IS NOT NULL THEN v.given END AS "s" FROM (SELECT CAST(1000 AS bigint) AS given, CAST(false AS boolean) AS called, CAST(CAST('public.notes_id_seq'::regclass AS text) AS regclass) AS sequence) v, LATERAL (SELECT pg_catalog.setval(v.sequence, s.seqstart + (GREATEST(v.given + CASE WHEN v.called THEN 1 ELSE 0 END - s.seqstart, 0) + s.seqincrement - 1) / s.seqincrement * s.seqincrement, false) AS done FROM pg_catalog.pg_sequence s WHERE s.seqrelid = v.sequence) d
+--   merge: one answer for all
+
+SELECT setval(pg_get_serial_sequence('notes', 'id'), 7)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: SELECT CASE WHEN d.done IS NOT NULL THEN v.given END AS "setval" FROM (SELECT CAST(7 AS bigint) AS given, CAST(true AS boolean) AS called, CAST(CAST(pg_get_serial_sequence('notes', 'id') AS text) AS regclass) AS sequence) v, LATERAL (SELECT pg_catalog.setval(v.sequence, s.seqstart + (GREATEST(v.given + CASE WHEN v.called THEN 1 ELSE 0 END - s.seqstart, 0) + s.seqincrement - 1) / s.seqincrement * s.seqincrement, false) AS done FROM pg_catalog.pg_sequence s WHERE s.seqrelid = v.sequence) d
+--   merge: one answer for all
+
+SELECT setval('notes_id_seq', (SELECT max(id) FROM notes))
+-- refused 0A000: setval() of a sequence public.notes_id_seq, which counts apart on every shard, in this form
+--   hint: Send SELECT setval('the sequence', a value) alone; read the value first.
+
+SELECT setval('invoice_numbers', 1000)
+-- tier 1: route to s1, writes
+
+SELECT setval('audit_id_seq', (SELECT max(id) FROM audit))
+-- tier 1: route to s1, writes
+
+ALTER TABLE items ADD FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id)
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER TABLE items ADD FOREIGN KEY (order_id) REFERENCES orders (id)
+-- refused 0A000: a foreign key to the sharded table public.orders that is not by the sharding key
+--   hint: Put the sharding key into both ends of the foreign key, or leave it out.
+
+ALTER TABLE settings ADD COLUMN order_id bigint REFERENCES orders (id)
+-- refused 0A000: a foreign key from a table of the home shard to the sharded table public.orders
+--   hint: Shard the table by the same map, or leave the foreign key out.
+
+ALTER TABLE items ADD COLUMN plan int REFERENCES plans
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE TABLE t (tenant_id bigint, id bigserial PRIMARY KEY, parent bigint REFERENCES t (id)) SHARD BY tenants (tenant_id)
+-- refused 0A000: a foreign key to the sharded table public.t that is not by the sharding key
+--   hint: Put the sharding key into both ends of the foreign key, or leave it out.
+
+CREATE TABLE t (tenant_id bigint, id bigint, parent bigint, PRIMARY KEY (tenant_id, id), FOREIGN KEY (tenant_id, parent) REFERENCES t) SHARD BY tenants (tenant_id)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE t (tenant_id bigint, id bigint, parent bigint, PRIMARY KEY (tenant_id, id), FOREIGN KEY (tenant_id, parent) REFERENCES t)
+--   record public.t sharded by tenants (tenant_id)
+
+ALTER TABLE events DETACH PARTITION events_2024
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+--   record public.events_2024 sharded by days (day)
+
+ALTER TABLE events DETACH PARTITION events_2024 CONCURRENTLY
+-- definition on 3 shards, outside a transaction, one after the other
+--   s1, s2, s3: (own text)
+--   record public.events_2024 sharded by days (day)
+
+ALTER TABLE events ATTACH PARTITION settings FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')
+-- refused 0A000: ATTACH PARTITION of public.settings, which is not placed as public.events is
+--   hint: Make it with CREATE TABLE ... PARTITION OF, or place it first with ALTER TABLE ... SHARD BY or REPLICATED.
+

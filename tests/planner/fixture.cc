@@ -144,6 +144,16 @@ World make_world(const std::string& sql, shardmap::MapPtr map) {
         for (const parser::Name& name : table->placement->columns) placed.key.emplace_back(name.text);
         tables.operations.push_back(edit::PutTable{placed});
       }
+      for (const Column& column : relation.columns) {
+        if (!column.default_expression.starts_with("nextval(")) continue;
+        Relation counter;
+        counter.oid = ++oid;
+        counter.schema = relation.schema;
+        counter.name = relation.name + "_" + column.name + "_seq";
+        counter.kind = RelationKind::kSequence;
+        counter.owned_by = relation.display();
+        builder.add_relation(std::move(counter));
+      }
       builder.add_relation(std::move(relation));
     } else if (const auto* view = (*statement)->get<parser::CreateView>()) {
       relation.name = view->name.name();

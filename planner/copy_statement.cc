@@ -1,0 +1,107 @@
+// COPY: split by key on the way in, from all shards on the way out.
+#include <algorithm>
+
+#include "planner/utilities.h"
+
+namespace kintsugi::planner {
+
+using Kind = RelationUse::Kind;
+
+void Utilities::operator()(const parser::Copy* copy) {
+  bool header = false;
+  CopyIn in;
+  std::optional<std::string> null_text;
+  std::optional<char> delimiter;
+  for (const parser::Option& option : copy->options) {
+    const std::string_view value = option.value;
+    if (option.name == "format" || option.name == "csv" || option.name == "binary") {
+      const std::string_view format = option.name == "format" ? value : option.name;
+      in.format = format == "csv"      ? CopyIn::Format::kCsv
+                  : format == "binary" ? CopyIn::Format::kBinary
+                                       : CopyIn::Format::kText;
+    }
+    if (option.name == "delimiter" && !value.empty()) delimiter = value.front();
+    if (option.name == "null") null_text = value;
+    if (option.name == "header")
+      header = !option.has_value || value == "true" || value == "on" || value == "1" || value == "match";
+    if (option.name == "quote" && !value.empty()) in.quote = value.front();
+    if (option.name == "escape" && !value.empty()) in.escape = value.front();
+  }
+  const bool csv = in.format == CopyIn::Format::kCsv;
+  if (csv && std::none_of(copy->options.begin(), copy->options.end(),
+                          [](const parser::Option& option) { return option.name == "escape"; }))
+    in.escape = in.quote;
+  in.delimiter = delimiter.value_or(csv ? ',' : '\t');
+  in.null_text = null_text.value_or(csv ? "" : "\\N");
+  in.header = header;
+  const bool file = copy->program || !copy->standard_stream;
+  if (copy->query != nullptr) {
+    if (copy->query->query == nullptr)
+      return refuse(refused("COPY of what a writing statement returns", "Send the statement itself."));
+    analyse_query(analyzer_, *copy->query->query, analysis_);
+    if (analysis_.tables.empty()) return;
+    auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several);
+    if (file || fan_out == nullptr || fan_out->text || fan_out->merge.kind != Merge::Kind::kConcat ||
+        fan_out->limits.limit || fan_out->limits.limit_one || fan_out->limits.offset) {
+      analysis_.several =
+          refused("COPY of a query over several shards whose answers have to be merged",
+                  "Send the query itself, or COPY it without ORDER BY, LIMIT, DISTINCT and aggregates.");
+      return;
+    }
+    fan_out->copy = CopyShape{header, in.format == CopyIn::Format::kBinary};
+    return;
+  }
+  const RelationUse use = where(copy->table.name);
+  if (!placed(use)) {
+    if (use.relation != nullptr && use.relation->kind == RelationKind::kView && !copy->from) at_home();
+    return at_home();
+  }
+  if (file)
+    return refuse(refused("COPY of " + use.display + " with a file of the server",
+                          "Use COPY ... FROM STDIN or TO STDOUT (psql's \\copy)."));
+  if (!copy->from) {
+    if (use.kind == Kind::kReplicated) {
+      analysis_.anywhere = true;
+      return;
+    }
+    CopyOut out;
+    out.header = header;
+    out.binary = in.format == CopyIn::Format::kBinary;
+    if (!use.mapping->hidden().empty() || use.mapping->not_online_count() > 0)
+      return refuse(refused("COPY of " + use.display + " while a shardlet of its map moves or is not online",
+                            "COPY (SELECT ... FROM " + use.display +
+                                ") TO STDOUT leaves out the rows that are on their "
+                                "way."));
+    for (const auto& [shard, entries] : use.mapping->shards()) out.tasks.push_back({shard, {}});
+    return fix(std::move(out));
+  }
+  if (use.kind == Kind::kReplicated) {
+    in.shards = replicated_shards(analyzer_.map());
+    return fix(std::move(in));
+  }
+  in.map = use.table->map;
+  for (const std::string& key : use.table->key) {
+    int place = -1;
+    if (!copy->columns.empty()) {
+      for (std::size_t i = 0; i < copy->columns.size(); ++i)
+        if (copy->columns[i].text == key) place = static_cast<int>(i);
+    } else if (use.relation != nullptr) {
+      int at = 0;
+      for (const Column& column : use.relation->columns) {
+        if (column.name == key) place = at;
+        if (!column.generated) ++at;
+      }
+    } else {
+      return refuse({.sqlstate = "42P01", .message = "relation \"" + use.display + "\" does not exist"});
+    }
+    if (place < 0)
+      return refuse({.sqlstate = std::string(sqlstate::kKeyMissing),
+                     .message = "the sharding key " + key + " is missing in this COPY into " + use.display,
+                     .hint = "Name the column in COPY's list and give its values."});
+    in.key_columns.push_back(place);
+  }
+  for (const auto& [shard, entries] : use.mapping->shards()) in.shards.push_back(shard);
+  fix(std::move(in));
+}
+
+}  // namespace kintsugi::planner

@@ -1,0 +1,182 @@
+"""The first hour with an application's schema: what its deployment script says of triggers, policies, sequences,
+foreign keys, partitions and schemas holds on every shard, or is refused; nothing is left to the home shard alone.
+"""
+
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "admin"))
+from house import House, psycopg  # noqa: E402
+
+PROGRAM = os.environ["KINTSUGI_PROGRAM"]
+KEYS = (100, 1500, 2500)  # one a shard
+
+
+class FirstHour(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.house = House(PROGRAM, shards=3)
+        cls.db = cls.house.sql()
+        for i in (1, 2, 3):
+            cls.db.execute(f"CREATE SHARD s{i} DSN '{cls.house.dsn(i)}'")
+        cls.db.execute("CREATE SHARD MAP tenants BY RANGE (bigint)")
+        for name, low, high, shard in (("a", "MINVALUE", 1000, 1), ("b", 1000, 2000, 2), ("c", 2000, "MAXVALUE", 3)):
+            cls.db.execute(f"CREATE SHARDLET {name} OF tenants FOR VALUES FROM ({low}) TO ({high}) ON SHARD s{shard}")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.db.close()
+        cls.house.close()
+
+    def rows(self, sql, *args):
+        return self.db.execute(sql, *args).fetchall()
+
+    def one(self, sql, *args):
+        return self.rows(sql, *args)[0][0]
+
+    def refuses(self, sql, state, *words):
+        with self.assertRaises(psycopg.Error) as caught:
+            self.db.execute(sql)
+        self.assertEqual(caught.exception.sqlstate, state, caught.exception)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def on_each(self, sql):
+        answers = []
+        for i in (1, 2, 3):
+            with self.house.shard(i) as shard:
+                answers.append(shard.execute(sql).fetchone()[0])
+        return answers
+
+    def table(self, name, more="", columns="id bigserial, note text"):
+        self.db.execute(f"CREATE TABLE {name} (tenant_id bigint NOT NULL, {columns}{more}) SHARD BY tenants (tenant_id)")
+
+    def test_triggers_rules_policies_and_statistics_are_on_every_shard(self):
+        self.table("people")
+        self.table("log", columns="what text")
+        self.db.execute("CREATE FUNCTION note_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO log "
+                        "VALUES (NEW.tenant_id, NEW.note); RETURN NEW; END $$")
+        self.db.execute("CREATE TRIGGER noted AFTER INSERT OR UPDATE OF note ON people FOR EACH ROW EXECUTE FUNCTION note_it()")
+        for key in KEYS:
+            self.db.execute("INSERT INTO people (tenant_id, note) VALUES (%s, 'x')", [key])
+        self.assertEqual(self.one("SELECT count(*) FROM log"), 3)
+        self.db.execute("ALTER TRIGGER noted ON people RENAME TO noted2")
+        self.db.execute("ALTER TABLE people DISABLE TRIGGER noted2")
+        self.db.execute("INSERT INTO people (tenant_id, note) SELECT tenant_id, 'y' FROM people")
+        self.assertEqual(self.one("SELECT count(*) FROM log"), 3)
+        self.db.execute("DROP TRIGGER noted2 ON people")
+
+        self.db.execute("CREATE RULE kept AS ON DELETE TO log DO INSTEAD NOTHING")
+        self.db.execute("DELETE FROM log")
+        self.assertEqual(self.one("SELECT count(*) FROM log"), 3)
+        self.db.execute("DROP RULE kept ON log")
+        self.assertEqual(self.db.execute("DELETE FROM log").rowcount, 3)
+
+        self.db.execute("CREATE POLICY hidden ON people USING (false)")
+        self.assertEqual(self.on_each("SELECT count(*) FROM pg_policy WHERE polname = 'hidden'"), [1, 1, 1])
+        self.db.execute("DROP POLICY hidden ON people")
+        self.db.execute("CREATE STATISTICS st ON tenant_id, id FROM people")
+        self.assertEqual(self.on_each("SELECT count(*) FROM pg_statistic_ext"), [1, 1, 1])
+        self.db.execute("DROP STATISTICS st")
+        self.db.execute("CREATE TABLE at_home (a int, b int)")
+        self.db.execute("CREATE STATISTICS st2 ON a, b FROM at_home")
+        self.db.execute("DROP STATISTICS st2")
+        self.db.execute("CREATE PUBLICATION pub FOR TABLE at_home")
+        self.db.execute("DROP PUBLICATION pub")
+
+    def test_sequences_of_sharded_tables_stay_apart(self):
+        self.table("things")
+        insert = "INSERT INTO things (tenant_id) VALUES (%s) RETURNING id"
+        self.assertEqual(self.one("SELECT setval('things_id_seq', 10000)"), 10000)
+        first = [self.one(insert, [key]) for key in KEYS]
+        self.assertTrue(all(number > 10000 for number in first), first)
+        self.db.execute("ALTER SEQUENCE things_id_seq RESTART WITH 50000")
+        second = [self.one(insert, [key]) for key in KEYS + KEYS]
+        self.assertTrue(all(number >= 50000 for number in second), second)
+        self.assertEqual(len(set(first + second)), 9)
+        with self.db.cursor() as cursor:
+            cursor.execute("SELECT pg_catalog.setval(pg_get_serial_sequence('public.things', 'id'), %s, %s) AS s",
+                           [100000, True])
+            self.assertEqual((cursor.description[0].name, cursor.fetchone()[0]), ("s", 100000))
+        third = [self.one(insert, [key]) for key in KEYS]
+        self.assertTrue(all(number > 100000 for number in third), third)
+        self.refuses("SELECT setval('things_id_seq', (SELECT max(id) FROM things))", "0A000", "read the value first")
+        self.refuses("SELECT setval('things_id_seq', 1) FROM things", "0A000")
+        self.refuses("ALTER SEQUENCE things_id_seq INCREMENT BY 1", "0A000", "RESTART")
+        self.db.execute("TRUNCATE things RESTART IDENTITY")
+        self.assertEqual(len({self.one(insert, [key]) for key in KEYS}), 3)
+        # One of the home shard is PostgreSQL's own.
+        self.db.execute("CREATE SEQUENCE plain")
+        self.assertEqual(self.one("SELECT setval('plain', 7)"), 7)
+        self.assertEqual(self.one("SELECT nextval('plain')"), 8)
+        self.db.execute("ALTER SEQUENCE plain RESTART WITH 3")
+        self.assertEqual(self.one("SELECT nextval('plain')"), 3)
+
+    def test_what_pg_dump_writes_of_a_serial_column(self):
+        self.db.execute("CREATE TABLE dumped (tenant_id bigint NOT NULL, id integer NOT NULL) SHARD BY tenants (tenant_id)")
+        self.db.execute("CREATE SEQUENCE public.dumped_id_seq AS integer START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1")
+        self.db.execute("ALTER SEQUENCE public.dumped_id_seq OWNED BY public.dumped.id")
+        self.db.execute("ALTER TABLE ONLY public.dumped ALTER COLUMN id SET DEFAULT nextval('public.dumped_id_seq'::regclass)")
+        with self.db.cursor() as cursor, cursor.copy("COPY public.dumped (tenant_id, id) FROM stdin") as copy:
+            for number, key in enumerate(KEYS, 1):
+                copy.write_row((key, number))
+        self.db.execute("SELECT pg_catalog.setval('public.dumped_id_seq', 3, true)")
+        for key in KEYS + KEYS:
+            self.db.execute("INSERT INTO dumped (tenant_id) VALUES (%s)", [key])
+        self.assertEqual(self.rows("SELECT count(*), count(DISTINCT id) FROM dumped"), [(9, 9)])
+
+    def test_foreign_keys_that_no_shard_can_check_are_refused_later_as_well(self):
+        self.db.execute("CREATE TABLE owners (tenant_id bigint, id bigserial PRIMARY KEY) SHARD BY tenants (tenant_id)")
+        self.table("pets", columns="owner bigint")
+        self.refuses("ALTER TABLE pets ADD FOREIGN KEY (owner) REFERENCES owners (id)", "0A000", "sharding key")
+        self.refuses("ALTER TABLE pets ADD COLUMN other bigint REFERENCES owners (id)", "0A000", "sharding key")
+        self.db.execute("CREATE TABLE loose (owner bigint)")
+        self.refuses("ALTER TABLE loose ADD FOREIGN KEY (owner) REFERENCES owners (id)", "0A000", "home shard")
+        self.refuses("CREATE TABLE tree (tenant_id bigint, id bigserial PRIMARY KEY, parent bigint REFERENCES tree) "
+                     "SHARD BY tenants (tenant_id)", "0A000", "sharding key")
+        self.db.execute("CREATE TABLE tree (tenant_id bigint, id bigserial, parent bigint, PRIMARY KEY (tenant_id, id), "
+                        "FOREIGN KEY (tenant_id, parent) REFERENCES tree) SHARD BY tenants (tenant_id)")
+
+    def test_the_map_follows_schemas_and_partitions(self):
+        self.db.execute("CREATE SCHEMA shop")
+        self.table("shop.parts")
+        for key in KEYS:
+            self.db.execute("INSERT INTO shop.parts (tenant_id) VALUES (%s)", [key])
+        self.db.execute("ALTER SCHEMA shop RENAME TO store")
+        self.assertEqual(self.one("SELECT count(*) FROM store.parts"), 3)
+        self.db.execute("DROP SCHEMA store CASCADE")
+        self.assertNotIn("store.parts", [row[0] for row in self.rows("SHOW SHARDED TABLES")])
+
+        self.table("events", " , day date NOT NULL, PRIMARY KEY (tenant_id, day)) PARTITION BY RANGE (day", columns="n int")
+        self.db.execute("CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')")
+        for key in KEYS:
+            self.db.execute("INSERT INTO events VALUES (%s, 1, '2024-05-05')", [key])
+        self.assertEqual(self.one("SELECT count(*) FROM events_1"), 3)
+        self.db.execute("CREATE INDEX events_1_n ON events_1 (n)")
+        self.db.execute("DROP INDEX events_1_n")
+        self.assertEqual(self.on_each("SELECT count(*) FROM pg_class WHERE relname = 'events_1_n'"), [0, 0, 0])
+        self.db.execute("ALTER TABLE events DETACH PARTITION events_1")
+        self.assertEqual(self.one("SELECT count(*) FROM events"), 0)
+        self.assertEqual(self.one("SELECT count(*) FROM events_1"), 3)
+        self.db.execute("ALTER TABLE events ATTACH PARTITION events_1 FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')")
+        self.assertEqual(self.one("SELECT count(*) FROM events"), 3)
+        self.assertNotIn("public.events_1", [row[0] for row in self.rows("SHOW SHARDED TABLES")])
+        self.db.execute("CREATE TABLE at_home_2 (tenant_id bigint NOT NULL, n int, day date NOT NULL)")
+        self.refuses("ALTER TABLE events ATTACH PARTITION at_home_2 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')", "0A000")
+
+    def test_parameters_after_literals(self):
+        """A form of INSERT that was learnt with literals is a statement with parameters as well."""
+        self.table("paid", columns="id int, at timestamp")
+        self.db.execute("INSERT INTO paid VALUES (100, 1, CURRENT_TIMESTAMP)")
+        parse = self.db.pgconn.prepare(b"paid", b"INSERT INTO paid VALUES ($1, $2, CURRENT_TIMESTAMP)")
+        self.assertEqual(parse.error_message, b"")
+        for key in KEYS:
+            done = self.db.pgconn.exec_prepared(b"paid", [str(key).encode(), b"2"])
+            self.assertEqual(done.error_message, b"")
+        self.assertEqual(self.one("SELECT count(*) FROM paid"), 4)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,5 +1,6 @@
 // Statements that are Kintsugi's own, and what definitions mean for the map and the catalogue.
 #include "frontend/session.h"
+#include "parser/scanner.h"
 
 namespace kintsugi::frontend {
 namespace {
@@ -9,12 +10,20 @@ using namespace std::chrono_literals;
 constexpr auto kRecordTimeout = 60s;
 constexpr auto kRefreshTimeout = 5s;
 
+// SHOW changes nothing.
+bool is_show(std::string_view text) {
+  parser::Scanner scanner(text, true);
+  return parser::is_keyword(text, scanner.next(), "show");
+}
+
 }  // namespace
 
 io::Task<StatementEnd> Session::run_own(std::string text, bool describe, std::vector<std::int16_t> formats) {
+  const bool shows = is_show(text);
   auto running = run_command(std::move(text), describe, std::move(formats));
   Result<std::string> tag = co_await std::move(running);
   if (!tag) co_return StatementEnd::refused(tag.error());
+  if (shows) co_return StatementEnd::complete(std::move(*tag));
   // A table that was adopted, a shard that came: the next statement is to see it.
   auto refreshing = refresh_catalog();
   co_await std::move(refreshing);

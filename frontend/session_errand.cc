@@ -234,7 +234,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
       co_return end;
     }
     case StatementKind::kOwn: {
-      if (txn_.open) {
+      if (txn_.open && known->tree->get<parser::ShowOwn>() == nullptr) {
         co_return StatementEnd::refused(
             {.sqlstate = "25001",
              .message = "a change of the shard map cannot run inside a transaction block"});

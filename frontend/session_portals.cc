@@ -2,7 +2,9 @@
 // transaction's ends, Kintsugi's own. Parse only notes the text, Bind makes the plan, Execute is an errand.
 #include <algorithm>
 
+#include "admin/commands/command_layer.h"
 #include "executor/describe.h"
+#include "frontend/own_commands.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "frontend/statement_names.h"
@@ -11,6 +13,17 @@
 
 namespace kintsugi::frontend {
 namespace {
+
+// Of a statement of Kintsugi's own.
+void append_own_description(const parser::Statement& statement, std::span<const std::int16_t> formats,
+                            std::string& bytes) {
+  const auto command = command_of(statement, "public");
+  const auto columns = command ? admin::columns_of(*command) : std::vector<admin::ResultColumn>();
+  if (columns.empty())
+    wire::append_empty(bytes, wire::server::kNoData);
+  else
+    append_columns(bytes, columns, formats);
+}
 
 using namespace std::chrono_literals;
 using executor::Expected;
@@ -284,6 +297,8 @@ void Session::describe_portal(Portal& portal) {
     append_route_description(bytes);
   } else if (portal.known->kind == StatementKind::kTenant) {
     describe_tenant(*portal.known, bytes);
+  } else if (portal.known->kind == StatementKind::kOwn) {
+    append_own_description(*portal.known->tree, portal.bind.result_formats, bytes);
   } else if (portal.statement->row_description.empty()) {
     wire::append_empty(bytes, server::kNoData);
   } else if (auto columns = wire::read_row_description(portal.statement->row_description)) {
@@ -305,6 +320,8 @@ void Session::describe_prepared(const PreparedText& prepared) {
     append_route_description(bytes);
   } else if (prepared.known->kind == StatementKind::kTenant) {
     describe_tenant(*prepared.known, bytes);
+  } else if (prepared.known->kind == StatementKind::kOwn) {
+    append_own_description(*prepared.known->tree, {}, bytes);
   } else if (prepared.row_description.empty()) {
     wire::append_empty(bytes, server::kNoData);
   } else if (auto columns = wire::read_row_description(prepared.row_description)) {
@@ -384,6 +401,11 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     }
     case StatementKind::kTenant: co_return run_tenant(*known, false);
     case StatementKind::kOwn: {
+      if (txn_.open && known->tree->get<parser::ShowOwn>() == nullptr) {
+        co_return StatementEnd::refused(
+            {.sqlstate = "25001",
+             .message = "a change of the shard map cannot run inside a transaction block"});
+      }
       auto running = run_own(portal->statement->text, false, portal->bind.result_formats);
       StatementEnd end = co_await std::move(running);
       co_return end;

@@ -71,7 +71,7 @@ std::optional<shardmap::Table> Utilities::placement(const parser::CreateTable& t
   // tenants(tenant_id), for tables that have that column.
   const std::string& setting = analyzer_.names().shard_new_tables;
   const std::size_t open = setting.find('(');
-  if (open == std::string::npos || setting.back() != ')') return std::nullopt;
+  if (open == std::string::npos || setting.back() != ')') return std::nullopt;  // refused before
   const auto trimmed = [](std::string text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '"')) text.erase(0, 1);
     while (!text.empty() && (text.back() == ' ' || text.back() == '"')) text.pop_back();
@@ -97,6 +97,12 @@ void Utilities::operator()(const parser::CreateTable* table) {
   if (std::any_of(table->inherits.begin(), table->inherits.end(),
                   [&](const parser::QualifiedName& parent) { return placed(where(parent)); }))
     return everywhere();
+  if (const std::string& setting = analyzer_.names().shard_new_tables;
+      table->placement == nullptr && !setting.empty() &&
+      (setting.find('(') == std::string::npos || !setting.ends_with(')')))
+    return refuse({.sqlstate = std::string(sqlstate::kInvalidParameter),
+                   .message = "kintsugi.shard_new_tables is \"" + setting + "\", which names no map and column",
+                   .hint = "SET kintsugi.shard_new_tables = 'map(column)', or RESET it."});
   const std::string schema = schema_of_new(table->name);
   const auto made = placement(*table, schema);
   if (auto error = check_foreign_keys(analyzer_, *table, made ? &*made : nullptr))

@@ -172,6 +172,8 @@ Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
         if (table.kind == TableKind::kSharded) {
           KG_CHECK(check_placement(map, table, deadline));
           KG_CHECK(set_sequences_apart(map, table, deadline));
+        } else if (table.kind == TableKind::kReplicated) {
+          KG_CHECK(check_copies(map, table, deadline));
         }
         return edit;
       },

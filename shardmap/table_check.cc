@@ -133,4 +133,48 @@ Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap
   return found;
 }
 
+Status check_copies(const ShardMap& map, const Table& table, Deadline deadline) {
+  constexpr std::chrono::seconds kConnecting{5};
+  const std::string name = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+  // Text that every server writes alike, whatever its own settings are.
+  constexpr const char* kAlike =
+      "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres'; SET extra_float_digits = "
+      "3; "
+      "SET bytea_output = 'hex'";
+  const std::string sums =
+      "SELECT count(*), coalesce(sum(pg_catalog.hashtextextended(t::text, 0)), 0) FROM " + name + " t";
+  std::optional<PgRow> at_home;
+  std::vector<const Shard*> shards{map.home_shard()};
+  for (const Shard* shard : map.shards())
+    if (shard != map.home_shard() && shard->state != ShardState::kPreparing) shards.push_back(shard);
+  for (const Shard* shard : shards) {
+    if (shard == nullptr) return {};
+    auto session = PgSession::connect(shard->dsn, true, deadline.sooner(Deadline::in(kConnecting)));
+    if (!session)
+      return fail(sqlstate::kShardUnreachable, "shard \"" + shard->name + "\" cannot be reached", "",
+                  session.error().message);
+    KG_CHECK((*session)->script(kAlike, deadline));
+    auto rows = (*session)->query(sums, {}, deadline);
+    if (!rows) {
+      if (rows.error().sqlstate != "42P01") return fail(rows.error());
+      if (!at_home) return fail("42P01", "table " + table.display() + " does not exist");
+      return fail(
+          "55000", "table " + table.display() + " is not on shard \"" + shard->name + "\"",
+          "Make it there with the same rows; or make a table with CREATE TABLE ... REPLICATED, and fill it "
+          "with INSERT ... SELECT.");
+    }
+    if (!at_home) {
+      at_home = rows->front();
+    } else if (*at_home != rows->front()) {
+      return fail("55000",
+                  "table " + table.display() + " has other rows on shard \"" + shard->name + "\" than on \"" +
+                      map.home_shard()->name + "\"",
+                  "Every shard has to have the same rows of a replicated table; make them equal first.",
+                  rows->front()[0].value_or("0") + " rows there, " + (*at_home)[0].value_or("0") + " on \"" +
+                      map.home_shard()->name + "\"");
+    }
+  }
+  return {};
+}
+
 }  // namespace kintsugi::shardmap

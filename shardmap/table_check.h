@@ -27,4 +27,8 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
 Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap& map, const Shard& shard,
                                                  const Table& table, std::size_t most, Deadline deadline);
 
+// Every shard that is in use has the table with the home shard's rows. 42P01 when home has no such table, 55000
+// that names the shard that has none or other rows.
+Status check_copies(const ShardMap& map, const Table& table, Deadline deadline);
+
 }  // namespace kintsugi::shardmap

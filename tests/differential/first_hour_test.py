@@ -166,6 +166,45 @@ class FirstHour(unittest.TestCase):
         self.db.execute("CREATE TABLE at_home_2 (tenant_id bigint NOT NULL, n int, day date NOT NULL)")
         self.refuses("ALTER TABLE events ATTACH PARTITION at_home_2 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')", "0A000")
 
+    def test_a_table_becomes_replicated_only_where_all_shards_have_its_rows(self):
+        self.table("apart")
+        for key in KEYS:
+            self.db.execute("INSERT INTO apart (tenant_id) VALUES (%s)", [key])
+        self.refuses("ALTER TABLE apart REPLICATED", "55000", "rows")
+        self.db.execute("CREATE TABLE only_home (id int)")
+        self.refuses("ALTER TABLE only_home REPLICATED", "55000", "s2")
+        self.refuses("ALTER TABLE nowhere REPLICATED", "42P01", "nowhere")
+        for i in (1, 2, 3):
+            with self.house.shard(i) as shard:
+                shard.execute("CREATE TABLE alike (id int, at timestamptz)")
+                shard.execute("INSERT INTO alike VALUES (1, '2024-01-01 00:00Z'), (2, NULL)")
+        self.db.execute("ALTER TABLE alike REPLICATED")
+        self.assertEqual(self.one("SELECT count(*) FROM alike"), 2)
+        with self.house.shard(2) as shard:
+            shard.execute("DELETE FROM alike WHERE id = 2")
+        code, _, error = self.house.cli("table", "replicate", "alike")
+        self.assertEqual(code, 3, error)
+
+    def test_own_statements_by_the_extended_protocol_and_in_transactions(self):
+        wanted = self.rows("SHOW SHARDS")
+        with self.db.cursor() as cursor:
+            for _ in range(2):
+                cursor.execute("SHOW SHARDS", prepare=True)
+                self.assertEqual([column.name for column in cursor.description][:3], ["name", "dsn", "state"])
+                self.assertEqual(cursor.fetchall(), wanted)
+            cursor.execute("SHOW SHARDLETS OF tenants", prepare=True)
+            self.assertEqual(len(cursor.fetchall()), 3)
+        for prepare in (None, True):
+            with self.db.transaction(force_rollback=True):
+                self.assertEqual(self.db.execute("SHOW SHARDS", prepare=prepare).fetchall(), wanted)
+                with self.assertRaises(psycopg.Error) as caught:
+                    self.db.execute("CREATE SHARD MAP other BY LIST (int)", prepare=prepare)
+                self.assertEqual(caught.exception.sqlstate, "25001")
+        self.assertNotIn("other", [row[0] for row in self.rows("SHOW SHARD MAPS")])
+        self.db.execute("SET kintsugi.shard_new_tables = 'tenants'")
+        self.refuses("CREATE TABLE somewhere (tenant_id bigint)", "22023", "map(column)")
+        self.db.execute("RESET kintsugi.shard_new_tables")
+
     def test_parameters_after_literals(self):
         """A form of INSERT that was learnt with literals is a statement with parameters as well."""
         self.table("paid", columns="id int, at timestamp")

@@ -554,3 +554,8 @@ ALTER TABLE events ATTACH PARTITION settings FOR VALUES FROM ('2025-01-01') TO (
 -- refused 0A000: ATTACH PARTITION of public.settings, which is not placed as public.events is
 --   hint: Make it with CREATE TABLE ... PARTITION OF, or place it first with ALTER TABLE ... SHARD BY or REPLICATED.
 
+--! shard_new_tables = tenants
+CREATE TABLE t (a int)
+-- refused 22023: kintsugi.shard_new_tables is "tenants", which names no map and column
+--   hint: SET kintsugi.shard_new_tables = 'map(column)', or RESET it.
+

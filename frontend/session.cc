@@ -166,7 +166,7 @@ io::Task<> Session::pass_cancel(wire::BackendKey key) {
 }
 
 void Session::cut() {
-  if (client_.open()) ::shutdown(client_.fd(), SHUT_RDWR);
+  client_.shut_down();
   waiter_.notify();
 }
 

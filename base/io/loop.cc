@@ -105,12 +105,15 @@ Loop* Loop::current() {
 
 void Loop::run() {
   current_loop = this;
+  sends_ = SendBatch::make();
   while (!stop_.load(std::memory_order_relaxed)) {
     poll();
     run_posted();
     fire_timers();
     run_ready();
   }
+  flush_sends();
+  sends_ = nullptr;
   current_loop = nullptr;
   stop_.store(false, std::memory_order_relaxed);
 }
@@ -131,6 +134,7 @@ void Mailbox::post(std::function<void()> work) {
 }
 
 void Loop::poll() {
+  flush_sends();
   event_next_ = 0;
   event_count_ = 0;
   int count = epoll_wait(epoll_fd_, events_.data(), static_cast<int>(events_.size()), timeout_ms());

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/io/send_batch.h"
 
 namespace kintsugi::io {
 
@@ -50,6 +51,7 @@ class Watch {
   void want(std::uint32_t events);  // replaces what was wanted before
   [[nodiscard]] std::uint32_t wanted() const { return wanted_; }
   [[nodiscard]] bool attached() const { return loop_ != nullptr; }
+  [[nodiscard]] Loop* loop() const { return loop_; }
 
  private:
   friend class Loop;
@@ -122,6 +124,13 @@ class Loop {
 
   static Loop* current();  // the loop that runs on this thread, or null
 
+  // Small sends of this round may be put together; null where they may not, or where a round of one event would
+  // gain nothing. What is in it goes out before the loop waits.
+  [[nodiscard]] SendBatch* sends() const { return event_count_ > 1 ? sends_.get() : nullptr; }
+  void flush_sends() {
+    if (sends_ != nullptr) sends_->flush();
+  }
+
  private:
   friend class Watch;
   friend class Timer;
@@ -144,6 +153,7 @@ class Loop {
   std::vector<Timer*> heap_;
   std::vector<epoll_event> events_;
   int event_count_ = 0, event_next_ = 0;
+  std::unique_ptr<SendBatch> sends_;  // while it runs
   std::atomic<bool> stop_{false};
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
 };

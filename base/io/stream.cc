@@ -38,7 +38,20 @@ void Stream::attach(Loop& loop, EventTarget* target) {
   watch_.attach(loop, fd_.get(), this);
 }
 
+void Stream::detach() {
+  flush_batch();
+  watch_.detach();
+}
+
+void Stream::flush_batch() {
+  if (slot_ >= 0) watch_.loop()->flush_sends();
+}
+
 void Stream::on_event(Watch& watch, std::uint32_t ready) {
+  if ((ready & kWritable) != 0 && !unsent_.empty() && send_unsent().kind == IoResult::kWouldBlock) {
+    ready &= ~kWritable;
+    if (ready == 0) return;
+  }
   // Told before and nothing has been read or written since: whoever waits here waits for something else. Until
   // it is wanted again it is not told a third time, or the loop would turn without end.
   if (const std::uint32_t stale = ready_ & ready; stale != 0) watch.want(watch.wanted() & ~stale);
@@ -49,7 +62,9 @@ void Stream::on_event(Watch& watch, std::uint32_t ready) {
 }
 
 void Stream::close() {
-  watch_.detach();
+  detach();
+  unsent_.clear();
+  send_error_ = 0;
   if (ssl_ != nullptr) {
     if (SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
     ERR_clear_error();
@@ -58,6 +73,11 @@ void Stream::close() {
   }
   context_.reset();
   fd_.reset();
+}
+
+void Stream::shut_down() {
+  flush_batch();
+  if (fd_) ::shutdown(fd_.get(), SHUT_RDWR);
 }
 
 IoResult Stream::read(char* into, std::size_t size) {
@@ -87,6 +107,20 @@ IoResult Stream::write(std::string_view bytes) {
     return tls_result(
         SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 30))), false);
   }
+  if (SendBatch* batch = watch_.attached() ? watch_.loop()->sends() : nullptr; batch != nullptr) {
+    if (unsent_.empty() && send_error_ == 0 && batch->add(*this, fd_.get(), bytes)) {
+      return {IoResult::kOk, bytes.size(), 0};
+    }
+  }
+  return send_now(bytes);
+}
+
+IoResult Stream::send_now(std::string_view bytes) {
+  flush_batch();
+  if (send_error_ != 0) return {IoResult::kError, 0, send_error_};
+  if (!unsent_.empty()) {
+    if (const IoResult earlier = send_unsent(); earlier.kind != IoResult::kOk) return earlier;
+  }
   for (;;) {
     ssize_t put = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (put >= 0) return {IoResult::kOk, static_cast<std::size_t>(put), 0};
@@ -96,6 +130,28 @@ IoResult Stream::write(std::string_view bytes) {
     }
     if (errno != EINTR) return {IoResult::kError, 0, errno};
   }
+}
+
+IoResult Stream::send_unsent() {
+  std::string left = std::exchange(unsent_, {});
+  const IoResult result = send_now(left);
+  if (result.kind == IoResult::kError) {
+    send_error_ = result.error;
+    return result;
+  }
+  left.erase(0, result.bytes);
+  if (left.empty()) return {};
+  unsent_ = std::move(left);
+  ready_ &= ~kWritable;
+  return {IoResult::kWouldBlock, 0, 0};
+}
+
+void Stream::on_sent(std::string_view unsent, int error) {
+  send_error_ = error;  // the loop tells it too: a broken connection is readable
+  if (error != 0 || unsent.empty()) return;
+  unsent_ = unsent;
+  ready_ &= ~kWritable;
+  watch_.want(watch_.wanted() | kWritable);
 }
 
 IoResult Stream::tls_result(int returned, bool reading) {
@@ -123,7 +179,7 @@ IoResult Stream::tls_result(int returned, bool reading) {
 void Stream::want(bool readable, bool writable) {
   std::uint32_t events = 0;
   if (readable) events |= kReadable | (read_needs_write_ ? kWritable : 0);
-  if (writable) events |= kWritable | (write_needs_read_ ? kReadable : 0);
+  if (writable || !unsent_.empty()) events |= kWritable | (write_needs_read_ ? kReadable : 0);
   watch_.want(events);
 }
 
@@ -198,7 +254,7 @@ std::string Stream::peer_certificate_der() const {
 Task<Status> Stream::write_all(std::string bytes, Waiter* waiter, Deadline deadline) {
   std::string_view left = bytes;
   for (;;) {
-    const IoResult result = write(left);
+    const IoResult result = ssl_ != nullptr ? write(left) : send_now(left);
     if (result.kind == IoResult::kOk) {
       left.remove_prefix(result.bytes);
       if (left.empty()) co_return Status{};

@@ -22,28 +22,32 @@ struct IoResult {
   int error = 0;  // errno of kError
 };
 
-class Stream final : public EventTarget {
+class Stream final : public EventTarget, private SendBatch::Sender {
  public:
   Stream() = default;
   explicit Stream(UniqueFd fd) : fd_(std::move(fd)) {}
-  ~Stream() { close(); }
+  ~Stream() override { close(); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   void adopt(UniqueFd fd);
   // `target` is told of every event after the stream has noted it.
   void attach(Loop& loop, EventTarget* target);
-  void detach() { watch_.detach(); }
+  void detach();
   void set_target(EventTarget* target) { target_ = target; }
   void on_event(Watch& watch, std::uint32_t ready) override;
   // An event has said so and nothing has drained it since; reading or writing without it costs a system call.
   [[nodiscard]] bool readable() const { return (ready_ & kReadable) != 0 || has_buffered(); }
   [[nodiscard]] bool writable() const { return (ready_ & kWritable) != 0; }
   void close();
+  // Both directions, behind what has been written; the peer and whoever waits here see the end.
+  void shut_down();
   [[nodiscard]] bool open() const { return static_cast<bool>(fd_); }
   [[nodiscard]] int fd() const { return fd_.get(); }
 
   IoResult read(char* into, std::size_t size);
+  // A few bytes may go with those of other streams at the end of the loop's round (send_batch.h); they count as
+  // written.
   IoResult write(std::string_view bytes);
   void want(bool readable, bool writable);
   // Decrypted bytes that no epoll will announce.
@@ -68,6 +72,10 @@ class Stream final : public EventTarget {
  private:
   Task<Status> handshake(bool server, Waiter* waiter, Deadline deadline);
   IoResult tls_result(int returned, bool reading);
+  IoResult send_now(std::string_view bytes);
+  IoResult send_unsent();
+  void flush_batch();
+  void on_sent(std::string_view unsent, int error) override;
 
   UniqueFd fd_;
   ssl_st* ssl_ = nullptr;
@@ -75,6 +83,8 @@ class Stream final : public EventTarget {
   bool read_needs_write_ = false, write_needs_read_ = false;
   EventTarget* target_ = nullptr;
   std::uint32_t ready_ = 0;
+  std::string unsent_;  // of a batch, because the socket was full; goes out before anything else
+  int send_error_ = 0;  // of a batch: the next write says it
   Watch watch_;
 };
 

@@ -3,7 +3,9 @@
 // replica within 2 s.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <random>
 
 #include "shardmap/map_edit.h"
@@ -54,11 +56,30 @@ Million make(MapKind kind, KeyType type) {
   return made;
 }
 
-void lookup(benchmark::State& state, MapKind kind, KeyType type) {
+// What this machine takes for one read that its caches do not have: a chase through as much memory as the lines
+// of a million entries (state.range(0) KB), each place known only from the one before. The lookups below are to
+// be read beside it: one of random keys waits once.
+void one_miss(benchmark::State& state) {
+  struct alignas(64) Place {
+    const Place* next;
+  };
+  const auto count = static_cast<std::size_t>(state.range(0)) * 1024 / sizeof(Place);
+  std::vector<Place> places(count);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(4));
+  for (std::size_t i = 0; i < count; ++i) places[order[i]].next = &places[order[(i + 1) % count]];
+  const Place* at = places.data();
+  for (auto _ : state) benchmark::DoNotOptimize(at = at->next);
+}
+
+// `keys` many different ones, each as likely as the others: all of 2^16, or so few that the caches have their
+// lines, as where some tenants do most of the work.
+void lookup(benchmark::State& state, MapKind kind, KeyType type, std::size_t keys = 1 << 16) {
   const Million million = make(kind, type);
   std::size_t i = 0;
   for (auto _ : state) {
-    const auto found = million.mapping->find(million.keys[i++ & 0xffff]);
+    const auto found = million.mapping->find(million.keys[i++ & (keys - 1)]);
     benchmark::DoNotOptimize(found->shard());
   }
   const double beyond = static_cast<double>(million.map->bytes() - million.key_bytes) / kShardlets;
@@ -114,10 +135,13 @@ void start_from_replica(benchmark::State& state, MapKind kind, KeyType type) {
   std::filesystem::remove_all(directory);
 }
 
+BENCHMARK(one_miss)->Arg(512)->Arg(4096)->Arg(16384);
 BENCHMARK_CAPTURE(lookup, range_bigint, MapKind::kRange, KeyType::kBigint);
 BENCHMARK_CAPTURE(lookup, range_text, MapKind::kRange, KeyType::kText);
 BENCHMARK_CAPTURE(lookup, list_bigint, MapKind::kList, KeyType::kBigint);
 BENCHMARK_CAPTURE(lookup, list_text, MapKind::kList, KeyType::kText);
+BENCHMARK_CAPTURE(lookup, range_bigint_4096_keys, MapKind::kRange, KeyType::kBigint, 4096);
+BENCHMARK_CAPTURE(lookup, list_text_4096_keys, MapKind::kList, KeyType::kText, 4096);
 BENCHMARK_CAPTURE(one_edit, range_bigint, MapKind::kRange, KeyType::kBigint)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(one_edit, list_text, MapKind::kList, KeyType::kText)->Unit(benchmark::kMillisecond);
 BENCHMARK(split)->Unit(benchmark::kMillisecond);

@@ -37,10 +37,16 @@ inline std::uint64_t key_head(std::string_view key, std::size_t skip) {
   std::uint64_t head = 0;
   if (key.size() >= skip + 8) {
     __builtin_memcpy(&head, key.data() + skip, 8);
-  } else if (key.size() > skip) {
-    __builtin_memcpy(&head, key.data() + skip, key.size() - skip);
+    return __builtin_bswap64(head);
   }
-  return __builtin_bswap64(head);
+  if (key.size() <= skip) return 0;
+  const std::size_t missing = skip + 8 - key.size();  // 1 to 7
+  if (key.size() >= 8) {
+    __builtin_memcpy(&head, key.data() + key.size() - 8, 8);
+    return __builtin_bswap64(head) << (8 * missing);
+  }
+  for (std::size_t i = skip; i < key.size(); ++i) head = head << 8 | static_cast<unsigned char>(key[i]);
+  return head << (8 * missing);
 }
 
 // How many of `count` ascending numbers are not above `head`; without a branch that could be mispredicted.
@@ -71,11 +77,41 @@ std::size_t settle_equal_heads(std::size_t after, std::uint64_t head, std::strin
   return after;
 }
 
-// In memory: this header (one cache line), a sample of the heads (two), blocks of 16 heads and routes (three
-// each), offsets, and the bytes. A lookup waits for memory twice: header with sample, then one block.
+// Sixteen neighbouring entries of a chunk, as little as tells them apart: one cache line.
+struct alignas(64) EntryLine {
+  static constexpr std::size_t kEntries = 16;
+  static constexpr std::uint16_t kStepMax = 0xfffd;
+  static constexpr std::uint16_t kBeyond = 0xfffe;  // a key that is further from the first
+  static constexpr std::uint16_t kUnused = 0xffff;
+  // How far each head is above that of the line's first. Where one is too far, the line's heads are read.
+  std::uint16_t steps[kEntries];
+  std::uint16_t routes[kEntries];  // shard << 3 | contiguous << 2 | state
+};
+static_assert(sizeof(EntryLine) == 64);
+
+class Chunk;
+
+// What a lookup has to know of a chunk before it reads it: two cache lines. The directory has these side by
+// side, so that they stay in the processor's caches when the chunks themselves do not.
+struct alignas(64) ChunkGuide {
+  static constexpr std::size_t kLines = 14;
+  static constexpr std::uint8_t kNotWhole = 0xff;
+  std::uint64_t heads[kLines];  // of the lines' first entries behind the prefix; unused ones are the highest
+  const Chunk* chunk = nullptr;
+  std::uint32_t prefix_size = 0;  // of what all lows begin with
+  std::uint16_t with_steps = 0;   // a bit for each line: its steps tell all
+  std::uint8_t size = 0;
+  // How long every low is behind the prefix, when that is the same for all and at most 8: its head is all of
+  // it.
+  std::uint8_t whole_size = kNotWhole;
+};
+static_assert(sizeof(ChunkGuide) == 128);
+
+// In memory: this header with the guide, the lines, the heads, offsets, and the bytes. Who has the guide
+// elsewhere waits for memory once: for one cache line, or for the three of a line and its heads.
 class alignas(64) Chunk {
  public:
-  static constexpr std::size_t kEntriesMax = 256;
+  static constexpr std::size_t kEntriesMax = ChunkGuide::kLines * EntryLine::kEntries;
 
   // `entries` are sorted by low, without duplicates, and do not overlap. At least one.
   static std::shared_ptr<const Chunk> build(std::uint32_t id, std::span<const Entry> entries);
@@ -83,8 +119,9 @@ class alignas(64) Chunk {
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
 
+  [[nodiscard]] const ChunkGuide& guide() const { return guide_; }
   [[nodiscard]] std::uint32_t id() const { return id_; }
-  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t size() const { return guide_.size; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
   struct Place {
@@ -92,14 +129,17 @@ class alignas(64) Chunk {
     bool equal = false;     // the last of them has the key itself
   };
   [[nodiscard]] Place place_of(std::string_view key) const;
+  // The same of the guide's chunk, for a key that begins with what all its lows begin with.
+  [[nodiscard]] static Place place_behind_prefix(const ChunkGuide& guide, std::string_view key);
   [[nodiscard]] std::size_t count_not_after(std::string_view key) const { return place_of(key).count; }
 
-  [[nodiscard]] ShardId shard(std::size_t at) const { return route(at) >> 8; }
-  [[nodiscard]] ShardletState state(std::size_t at) const {
-    return static_cast<ShardletState>(route(at) & 0x7f);
+  [[nodiscard]] ShardId shard(std::size_t at) const {
+    const ShardId narrow = route(at) >> 3;
+    return narrow == kWideShard ? wide_shards()[at] : narrow;
   }
+  [[nodiscard]] ShardletState state(std::size_t at) const { return static_cast<ShardletState>(route(at) & 3); }
   // The entry ends where the next one in this chunk begins.
-  [[nodiscard]] bool contiguous(std::size_t at) const { return (route(at) & 0x80) != 0; }
+  [[nodiscard]] bool contiguous(std::size_t at) const { return (route(at) & 4) != 0; }
   [[nodiscard]] std::string_view low(std::size_t at) const;
   [[nodiscard]] std::string_view high(std::size_t at) const;
   [[nodiscard]] std::string_view name(std::size_t at) const;
@@ -107,36 +147,37 @@ class alignas(64) Chunk {
   [[nodiscard]] std::vector<Entry> entries() const;
 
  private:
-  static constexpr std::size_t kBlock = 16;
-  static constexpr std::size_t kPrefixInline = 32;
-  struct Block {
-    std::uint64_t heads[kBlock];   // unused ones are the highest number
-    std::uint32_t routes[kBlock];  // shard << 8 | contiguous << 7 | state
-  };
-  static_assert(sizeof(Block) == 192);
+  static constexpr std::size_t kPrefixInline = 40;
+  static constexpr ShardId kWideShard = 0x1fff;  // its number is among the wide ones
 
   Chunk() = default;
-  [[nodiscard]] const std::uint64_t* sample() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
-  [[nodiscard]] const Block* blocks() const {
-    return reinterpret_cast<const Block*>(sample() + kEntriesMax / kBlock);
+  [[nodiscard]] std::size_t line_count() const {
+    return (std::size_t{guide_.size} + EntryLine::kEntries - 1) / EntryLine::kEntries;
   }
-  [[nodiscard]] std::uint32_t route(std::size_t at) const { return blocks()[at / kBlock].routes[at % kBlock]; }
+  [[nodiscard]] const EntryLine* lines() const { return reinterpret_cast<const EntryLine*>(this + 1); }
+  [[nodiscard]] std::uint16_t route(std::size_t at) const {
+    return lines()[at / EntryLine::kEntries].routes[at % EntryLine::kEntries];
+  }
+  [[nodiscard]] const std::uint64_t* heads() const {  // a line of them for each EntryLine
+    return reinterpret_cast<const std::uint64_t*>(lines() + line_count());
+  }
+  [[nodiscard]] const std::uint32_t* wide_shards() const {  // `size` of them, or none
+    return reinterpret_cast<const std::uint32_t*>(heads() + guide_.size);
+  }
   [[nodiscard]] const std::uint32_t* offsets() const {  // size + 1
-    return reinterpret_cast<const std::uint32_t*>(blocks() + (size_ + kBlock - 1) / kBlock);
+    return wide_shards() + (wide_ ? guide_.size : 0);
   }
   // An entry here is low size, high size, low, high, name.
-  [[nodiscard]] const char* blob() const { return reinterpret_cast<const char*>(offsets() + size_ + 1); }
+  [[nodiscard]] const char* blob() const { return reinterpret_cast<const char*>(offsets() + guide_.size + 1); }
 
-  std::uint32_t size_ = 0;
+  ChunkGuide guide_;
   std::uint32_t id_ = 0;
   std::uint32_t bytes_ = 0;
-  std::uint32_t prefix_size_ = 0;
-  std::uint32_t whole_size_ =
-      0;  // not 0: every low has this size and its head holds all of it behind the prefix
+  bool wide_ = false;
   const char* prefix_ = nullptr;  // what all lows begin with: in the header when it fits
   char inline_prefix_[kPrefixInline] = {};
 };
-static_assert(sizeof(Chunk) == 64);
+static_assert(sizeof(Chunk) == 192);
 
 // The length of what both begin with.
 std::size_t common_prefix(std::string_view a, std::string_view b);

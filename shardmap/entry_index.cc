@@ -1,49 +1,98 @@
 #include "shardmap/entry_index.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/invariant.h"
 
 namespace kintsugi::shardmap {
 
 // The first chunk takes whatever is before the second: its own first key is not in the directory.
-std::size_t EntryIndex::chunk_of(std::string_view key) const {
+EntryIndex::Route EntryIndex::chunk_of(std::string_view key) const {
   const std::size_t common = std::min(key.size(), prefix_.size());
   if (const int order = key.substr(0, common).compare(std::string_view(prefix_).substr(0, common));
       order != 0) {
-    return order < 0 ? 0 : heads_.size();
+    return {order < 0 ? 0 : heads_.size(), 0, false};
   }
-  if (key.size() < prefix_.size()) return 0;
+  if (key.size() < prefix_.size()) return {};
   const std::uint64_t head = key_head(key, prefix_.size());
-  const std::size_t after = count_up_to(heads_.data(), heads_.size(), head);
-  if (after == 0 || heads_[after - 1] != head) return after;
-  return settle_equal_heads(
+  const std::size_t after = heads_up_to(head);
+  if (after == 0 || heads_[after - 1] != head) return {after, head, true};
+  const std::size_t settled = settle_equal_heads(
       after, head, key, [this](std::size_t i) { return heads_[i]; },
       [this](std::size_t i) { return chunks_[i + 1]->low(0); });
+  return {settled, head, true};
+}
+
+// How many of the heads are not above this one.
+std::size_t EntryIndex::heads_up_to(std::uint64_t head) const {
+  if (heads_.empty() || head < heads_.front()) return 0;
+  const std::size_t part = std::min((head - heads_.front()) >> part_shift_, parts_.size() - 2);
+  const std::size_t first = parts_[part];
+  return first + count_up_to(heads_.data() + first, parts_[part + 1] - first, head);
+}
+
+void EntryIndex::index_heads() {
+  parts_.clear();
+  if (heads_.empty()) return;
+  const std::uint64_t range = heads_.back() - heads_.front();
+  const std::size_t parts_max = std::bit_ceil(heads_.size());
+  part_shift_ = 0;
+  while (range >> part_shift_ >= parts_max) ++part_shift_;
+  const std::size_t count = (range >> part_shift_) + 1;
+  parts_.reserve(count + 1);
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    const std::size_t part = (heads_[i] - heads_.front()) >> part_shift_;
+    while (parts_.size() <= part) parts_.push_back(static_cast<std::uint32_t>(i));
+  }
+  parts_.push_back(static_cast<std::uint32_t>(heads_.size()));
+}
+
+// The bytes of the chunk's prefix that the directory's heads hold need no look at the chunk.
+Chunk::Place EntryIndex::place_in(const Route& route, std::string_view key) const {
+  const ChunkGuide& guide = guides_[route.chunk];
+  const std::size_t more = guide.prefix_size - prefix_.size();  // huge when it is shorter
+  if (route.behind_prefix && route.chunk > 0 && more < 8 && key.size() >= guide.prefix_size) {
+    const std::uint64_t differ = route.head ^ heads_[route.chunk - 1];
+    if (more == 0 || differ >> (64 - 8 * more) == 0) return Chunk::place_behind_prefix(guide, key);
+  }
+  return chunks_[route.chunk]->place_of(key);
+}
+
+void EntryIndex::put_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk) {
+  guides_[at] = chunk->guide();
+  chunks_[at] = std::move(chunk);
+}
+
+void EntryIndex::add_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk) {
+  const auto place = static_cast<std::ptrdiff_t>(at);
+  guides_.insert(guides_.begin() + place, chunk->guide());
+  ids_.insert(ids_.begin() + place, chunk->id());
+  chunks_.insert(chunks_.begin() + place, std::move(chunk));
 }
 
 std::optional<ShardletView> EntryIndex::floor(std::string_view key) const {
   if (chunks_.empty()) return std::nullopt;
-  const std::size_t chunk = chunk_of(key);
-  const Chunk* found = chunks_[chunk].get();
-  const std::size_t count = found->count_not_after(key);
+  const Route route = chunk_of(key);
+  const std::size_t count = place_in(route, key).count;
   if (count == 0) return std::nullopt;
-  return ShardletView(found, count - 1);
+  return ShardletView(guides_[route.chunk].chunk, count - 1);
 }
 
 std::optional<ShardletView> EntryIndex::exact(std::string_view key) const {
   if (chunks_.empty()) return std::nullopt;
-  const Chunk* found = chunks_[chunk_of(key)].get();
-  const Chunk::Place place = found->place_of(key);
+  const Route route = chunk_of(key);
+  const Chunk::Place place = place_in(route, key);
   if (!place.equal) return std::nullopt;
-  return ShardletView(found, place.count - 1);
+  return ShardletView(guides_[route.chunk].chunk, place.count - 1);
 }
 
 EntryPosition EntryIndex::position_after(std::string_view key) const {
   if (chunks_.empty()) return {0, 0};
-  const std::size_t chunk = chunk_of(key);
-  const std::size_t count = chunks_[chunk]->count_not_after(key);
-  return count == chunks_[chunk]->size() ? EntryPosition{chunk + 1, 0} : EntryPosition{chunk, count};
+  const Route route = chunk_of(key);
+  const std::size_t count = place_in(route, key).count;
+  return count == guides_[route.chunk].size ? EntryPosition{route.chunk + 1, 0}
+                                            : EntryPosition{route.chunk, count};
 }
 
 EntryPosition EntryIndex::position_from(std::string_view key) const {
@@ -102,8 +151,7 @@ void EntryIndex::insert(const Entry& entry, ChunkRegister& chunks) {
   ++size_;
   if (chunks_.empty()) {
     const std::uint32_t id = chunks.next_chunk++;
-    chunks_.push_back(Chunk::build(id, {&entry, 1}));
-    ids_.push_back(id);
+    add_chunk(0, Chunk::build(id, {&entry, 1}));
     chunks.names.insert(entry.name, id);
     return;
   }
@@ -114,7 +162,7 @@ void EntryIndex::insert(const Entry& entry, ChunkRegister& chunks) {
   entries.insert(entries.begin() + place, entry);
   chunks.names.insert(entry.name, old->id());
   if (entries.size() <= Chunk::kEntriesMax) {
-    chunks_[at] = Chunk::build(old->id(), entries);
+    put_chunk(at, Chunk::build(old->id(), entries));
     return;
   }
   // Keys that come in ascending order fill a chunk rather than halve it.
@@ -125,10 +173,8 @@ void EntryIndex::insert(const Entry& entry, ChunkRegister& chunks) {
     chunks.names.erase(entries[i].name, old->id());
     chunks.names.insert(entries[i].name, id);
   }
-  chunks_[at] = Chunk::build(old->id(), std::span(entries).first(left));
-  const auto next = static_cast<std::ptrdiff_t>(at) + 1;
-  chunks_.insert(chunks_.begin() + next, Chunk::build(id, std::span(entries).subspan(left)));
-  ids_.insert(ids_.begin() + next, id);
+  put_chunk(at, Chunk::build(old->id(), std::span(entries).first(left)));
+  add_chunk(at + 1, Chunk::build(id, std::span(entries).subspan(left)));
 }
 
 void EntryIndex::erase(std::string_view low, ChunkRegister& chunks) {
@@ -143,9 +189,10 @@ void EntryIndex::erase(std::string_view low, ChunkRegister& chunks) {
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(count) - 1);
   if (entries.empty()) {
     chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(at));
+    guides_.erase(guides_.begin() + static_cast<std::ptrdiff_t>(at));
     ids_.erase(ids_.begin() + static_cast<std::ptrdiff_t>(at));
   } else {
-    chunks_[at] = Chunk::build(old->id(), entries);
+    put_chunk(at, Chunk::build(old->id(), entries));
   }
 }
 
@@ -161,11 +208,11 @@ void EntryIndex::replace(const Entry& entry, ChunkRegister& chunks) {
     chunks.names.insert(entry.name, old->id());
   }
   entries[count - 1] = entry;
-  chunks_[at] = Chunk::build(old->id(), entries);
+  put_chunk(at, Chunk::build(old->id(), entries));
 }
 
 void EntryIndex::append(const Entry& entry, ChunkRegister& chunks, std::vector<std::uint64_t>& name_pairs) {
-  constexpr std::size_t kFill = Chunk::kEntriesMax * 3 / 4;
+  constexpr std::size_t kFill = Chunk::kEntriesMax * 6 / 7;
   if (pending_count_ == kFill) flush_appended();
   if (pending_count_ == 0) pending_id_ = chunks.next_chunk++;
   if (pending_count_ == pending_.size()) pending_.emplace_back();
@@ -187,8 +234,7 @@ void EntryIndex::flush_appended() {
     const Pending& pending = pending_[i];
     entries.push_back({pending.low, pending.high, pending.name, pending.shard, pending.state});
   }
-  chunks_.push_back(Chunk::build(pending_id_, entries));
-  ids_.push_back(pending_id_);
+  add_chunk(chunks_.size(), Chunk::build(pending_id_, entries));
   pending_count_ = 0;
 }
 
@@ -198,16 +244,19 @@ void EntryIndex::finish() {
   pending_.shrink_to_fit();
   heads_.clear();
   prefix_.clear();
+  parts_.clear();
   if (chunks_.size() < 2) return;
   const std::string_view first = chunks_[1]->low(0);
   prefix_ = first.substr(0, common_prefix(first, chunks_.back()->low(0)));
   heads_.reserve(chunks_.size() - 1);
   for (std::size_t i = 1; i < chunks_.size(); ++i)
     heads_.push_back(key_head(chunks_[i]->low(0), prefix_.size()));
+  index_heads();
 }
 
 std::size_t EntryIndex::bytes() const {
-  std::size_t total = chunks_.capacity() * sizeof(chunks_[0]) + ids_.capacity() * 4 + heads_.capacity() * 8;
+  std::size_t total = chunks_.capacity() * sizeof(chunks_[0]) + guides_.capacity() * sizeof(guides_[0]) +
+                      ids_.capacity() * 4 + heads_.capacity() * 8 + parts_.capacity() * 4;
   for (const auto& chunk : chunks_)
     total += chunk->bytes() + 48;  // the shared_ptr's block and the allocator's share
   return total;

@@ -109,16 +109,32 @@ class EntryIndex {
 
  private:
   friend class EntrySpan::Iterator;
-  [[nodiscard]] std::size_t chunk_of(std::string_view key) const;
+  struct Route {
+    std::size_t chunk = 0;
+    std::uint64_t head = 0;      // the key's, behind the directory's prefix
+    bool behind_prefix = false;  // the key begins with it
+  };
+  [[nodiscard]] Route chunk_of(std::string_view key) const;
+  // Within the chunk that chunk_of() says: count and equality, without reading the chunk's header if possible.
+  [[nodiscard]] Chunk::Place place_in(const Route& route, std::string_view key) const;
+  [[nodiscard]] std::size_t heads_up_to(std::uint64_t head) const;
+  void index_heads();
+  void put_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk);
+  void add_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk);
   [[nodiscard]] std::size_t slow_chunk_of(std::string_view key) const;
   [[nodiscard]] EntryPosition position_after(std::string_view key) const;  // first with low > key
   [[nodiscard]] EntryPosition position_from(std::string_view key) const;   // first with low >= key
   void flush_appended();
 
   std::vector<std::shared_ptr<const Chunk>> chunks_;
+  std::vector<ChunkGuide> guides_;    // of the chunks
   std::vector<std::uint32_t> ids_;    // of the chunks, for chunk_with_id
   std::vector<std::uint64_t> heads_;  // of the chunks' first keys, but for the first chunk's
   std::string prefix_;                // what those keys share
+  // The range of the heads cut into equal parts: how many heads are before each part. Where keys are spread
+  // evenly a part has a few; where not, a search within it does the rest.
+  std::vector<std::uint32_t> parts_;
+  int part_shift_ = 0;
   std::size_t size_ = 0;
   struct Pending {
     std::string low, high, name;

@@ -79,23 +79,23 @@ std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entr
   guide.size = static_cast<std::uint8_t>(count);
   guide.prefix_size = static_cast<std::uint32_t>(skip);
   std::fill(std::begin(guide.heads), std::end(guide.heads), ~std::uint64_t{0});
-  for (std::size_t i = 0; i < count; i += kLine) {
-    guide.heads[i / kLine] = heads[i];
-    if (heads[std::min(i + kLine, count) - 1] - heads[i] <= EntryLine::kStepMax)
-      guide.with_steps |= static_cast<std::uint16_t>(1U << i / kLine);
-  }
   const std::size_t size = entries.front().low.size();
   const bool whole =
       std::all_of(entries.begin(), entries.end(), [size](const Entry& e) { return e.low.size() == size; });
   if (whole && size <= skip + 8) guide.whole_size = static_cast<std::uint8_t>(size - skip);
-
+  for (std::size_t i = 0; i < count; i += kLine) {
+    guide.heads[i / kLine] = heads[i];
+    if ((heads[std::min(i + kLine, count) - 1] - heads[i]) >> guide.step_shift() <= EntryLine::kStepMax)
+      guide.with_steps |= static_cast<std::uint16_t>(1U << i / kLine);
+  }
   auto* lines = const_cast<EntryLine*>(chunk->lines());
   for (std::size_t i = 0; i < line_count * kLine; ++i) {
     EntryLine& line = lines[i / kLine];
     line.steps[i % kLine] = EntryLine::kUnused;
     line.routes[i % kLine] = 0;
     if (i >= count) continue;
-    line.steps[i % kLine] = static_cast<std::uint16_t>(heads[i] - guide.heads[i / kLine]);
+    line.steps[i % kLine] =
+        static_cast<std::uint16_t>((heads[i] - guide.heads[i / kLine]) >> guide.step_shift());
     line.routes[i % kLine] = static_cast<std::uint16_t>(std::min(entries[i].shard, kWideShard) << 3 |
                                                         (contiguous_in(entries, i) ? 4U : 0U) |
                                                         static_cast<std::uint32_t>(entries[i].state));
@@ -139,7 +139,7 @@ Chunk::Place Chunk::place_behind_prefix(const ChunkGuide& guide, std::string_vie
   std::size_t after = at * kLine;
   bool equal = false;
   if ((guide.with_steps >> at & 1) != 0) {
-    const std::uint64_t above = head - guide.heads[at];
+    const std::uint64_t above = (head - guide.heads[at]) >> guide.step_shift();
     const auto step = static_cast<std::uint16_t>(std::min<std::uint64_t>(above, EntryLine::kBeyond));
     std::uint16_t in_line = 0;
     for (const std::uint16_t other : line.steps) in_line += other <= step ? 1 : 0;

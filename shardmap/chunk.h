@@ -83,7 +83,8 @@ struct alignas(64) EntryLine {
   static constexpr std::uint16_t kStepMax = 0xfffd;
   static constexpr std::uint16_t kBeyond = 0xfffe;  // a key that is further from the first
   static constexpr std::uint16_t kUnused = 0xffff;
-  // How far each head is above that of the line's first. Where one is too far, the line's heads are read.
+  // How far each head is above that of the line's first, in the units of ChunkGuide::step_shift(). Where one
+  // is too far, the line's heads are read.
   std::uint16_t steps[kEntries];
   std::uint16_t routes[kEntries];  // shard << 3 | contiguous << 2 | state
 };
@@ -104,6 +105,9 @@ struct alignas(64) ChunkGuide {
   // How long every low is behind the prefix, when that is the same for all and at most 8: its head is all of
   // it.
   std::uint8_t whole_size = kNotWhole;
+
+  // The bits of a head that are behind the end of every low.
+  [[nodiscard]] int step_shift() const { return whole_size >= 1 && whole_size <= 8 ? 8 * (8 - whole_size) : 0; }
 };
 static_assert(sizeof(ChunkGuide) == 128);
 

@@ -12,7 +12,7 @@ EntryIndex::Route EntryIndex::chunk_of(std::string_view key) const {
   const std::size_t common = std::min(key.size(), prefix_.size());
   if (const int order = key.substr(0, common).compare(std::string_view(prefix_).substr(0, common));
       order != 0) {
-    return {order < 0 ? 0 : heads_.size(), 0, false};
+    return {order < 0 ? 0 : head_count(), 0, false};
   }
   if (key.size() < prefix_.size()) return {};
   const std::uint64_t head = key_head(key, prefix_.size());
@@ -29,14 +29,19 @@ std::size_t EntryIndex::heads_up_to(std::uint64_t head) const {
   if (heads_.empty() || head < heads_.front()) return 0;
   const std::size_t part = std::min((head - heads_.front()) >> part_shift_, parts_.size() - 2);
   const std::size_t first = parts_[part];
-  return first + count_up_to(heads_.data() + first, parts_[part + 1] - first, head);
+  const std::size_t count = parts_[part + 1] - first;
+  // What comes after the part is above it: two are compared without asking how many there are.
+  if (count <= 2)
+    return first +
+           std::min<std::size_t>(count, (heads_[first] <= head ? 1 : 0) + (heads_[first + 1] <= head ? 1 : 0));
+  return first + count_up_to(heads_.data() + first, count, head);
 }
 
 void EntryIndex::index_heads() {
   parts_.clear();
   if (heads_.empty()) return;
   const std::uint64_t range = heads_.back() - heads_.front();
-  const std::size_t parts_max = std::bit_ceil(heads_.size());
+  const std::size_t parts_max = std::bit_ceil(2 * heads_.size());
   part_shift_ = 0;
   while (range >> part_shift_ >= parts_max) ++part_shift_;
   const std::size_t count = (range >> part_shift_) + 1;
@@ -46,6 +51,7 @@ void EntryIndex::index_heads() {
     while (parts_.size() <= part) parts_.push_back(static_cast<std::uint32_t>(i));
   }
   parts_.push_back(static_cast<std::uint32_t>(heads_.size()));
+  heads_.insert(heads_.end(), 2, ~std::uint64_t{0});
 }
 
 // The bytes of the chunk's prefix that the directory's heads hold need no look at the chunk.
@@ -248,7 +254,7 @@ void EntryIndex::finish() {
   if (chunks_.size() < 2) return;
   const std::string_view first = chunks_[1]->low(0);
   prefix_ = first.substr(0, common_prefix(first, chunks_.back()->low(0)));
-  heads_.reserve(chunks_.size() - 1);
+  heads_.reserve(chunks_.size() + 1);
   for (std::size_t i = 1; i < chunks_.size(); ++i)
     heads_.push_back(key_head(chunks_[i]->low(0), prefix_.size()));
   index_heads();

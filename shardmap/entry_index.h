@@ -117,6 +117,7 @@ class EntryIndex {
   [[nodiscard]] Route chunk_of(std::string_view key) const;
   // Within the chunk that chunk_of() says: count and equality, without reading the chunk's header if possible.
   [[nodiscard]] Chunk::Place place_in(const Route& route, std::string_view key) const;
+  [[nodiscard]] std::size_t head_count() const { return chunks_.empty() ? 0 : chunks_.size() - 1; }
   [[nodiscard]] std::size_t heads_up_to(std::uint64_t head) const;
   void index_heads();
   void put_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk);
@@ -129,7 +130,7 @@ class EntryIndex {
   std::vector<std::shared_ptr<const Chunk>> chunks_;
   std::vector<ChunkGuide> guides_;    // of the chunks
   std::vector<std::uint32_t> ids_;    // of the chunks, for chunk_with_id
-  std::vector<std::uint64_t> heads_;  // of the chunks' first keys, but for the first chunk's
+  std::vector<std::uint64_t> heads_;  // of the chunks' first keys, but for the first chunk's; then two highest
   std::string prefix_;                // what those keys share
   // The range of the heads cut into equal parts: how many heads are before each part. Where keys are spread
   // evenly a part has a few; where not, a search within it does the rest.

@@ -41,7 +41,7 @@ std::vector<std::string> corpus(const std::string& file) {
 
 std::vector<std::string> whole_corpus() {
   std::vector<std::string> all;
-  for (const char* file : {"psql", "drivers", "tpch", "select", "write", "orm", "utility", "ddl"})
+  for (const char* file : {"psql", "drivers", "tpch", "select", "write", "orm", "utility", "ddl", "regression"})
     for (std::string& text : corpus(file)) all.push_back(std::move(text));
   return all;
 }
@@ -69,7 +69,8 @@ TEST_P(Corpus, IsTakenAsPostgresTakesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Corpus,
-                         testing::Values("psql", "drivers", "tpch", "select", "write", "orm", "utility", "ddl"),
+                         testing::Values("psql", "drivers", "tpch", "select", "write", "orm", "utility", "ddl",
+                                         "regression"),
                          [](const auto& file) { return std::string(file.param); });
 
 TEST(CorpusSize, IsLarge) {

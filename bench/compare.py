@@ -125,7 +125,7 @@ class Bench:
     def over_shards(self):
         try:
             rows, rounds = (2_000_000, 15) if self.options.full else (500_000, 7)
-            result = fanout.measure(self.program, self.root, rows, rounds, 200)
+            result = fanout.measure(self.program, self.root, rows, rounds, 200, 10 if self.options.full else 5)
         except Exception as error:
             print("over shards:", str(error)[:500], flush=True)
             return

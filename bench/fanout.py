@@ -9,6 +9,7 @@ import time
 
 import psycopg
 
+import tpcb
 from postgres import DATABASE, PASSWORD, USER, Cluster
 from systems import Direct, Kintsugi
 
@@ -74,9 +75,9 @@ def bounds(rows, shards):
     return list(zip(cuts, cuts[1:]))
 
 
-def measure(program, root, rows, rounds, repeats):
-    """{"queries": {name: {"plain": ms, "kintsugi": ms}}, "copy": {...}, "commit": {...}}"""
-    settings = {"shared_buffers": "256MB", "max_wal_size": "4GB", "checkpoint_timeout": "1h"}
+def measure(program, root, rows, rounds, repeats, seconds=5):
+    """{"queries": {name: {"plain": ms, "kintsugi": ms}}, "copy": {...}, "commit": {...}, "tpcb": {...}}"""
+    settings = {"max_prepared_transactions": "100", "shared_buffers": "256MB", "max_wal_size": "4GB", "checkpoint_timeout": "1h"}
     clusters = [Cluster(root, name, settings=settings) for name in ("plain", "shard1", "shard2")]
     router = None
     try:
@@ -99,11 +100,17 @@ def measure(program, root, rows, rounds, repeats):
         data = list(lines(rows))
         result = {"rows": rows, "queries": {}, "copy": {}, "commit": {}}
         result["copy"] = {"plain": rows / load(plain, data)}
+        # The same shards, each given its own half by the same client.
+        half = len(data) // 2  # the pieces are in the order of their ids
+        directly = [connect(cluster.port) for cluster in clusters[1:]]
+        took = sum(load(connection, part) for connection, part in zip(directly, (data[:half], data[half:])))
+        result["copy"]["directly"] = rows / took
+        for connection in directly:
+            connection.execute("TRUNCATE facts")
         try:
             result["copy"]["kintsugi"] = rows / load(over, data)
         except psycopg.Error as error:
             print("COPY over shards:", str(error).split("\n")[0], flush=True)
-            half = len(data) // 2  # the pieces are in the order of their ids
             for cluster, part in zip(clusters[1:], (data[:half], data[half:])):
                 load(connect(cluster.port), part)
         print("COPY, rows a second:", {k: round(v) for k, v in result["copy"].items()}, flush=True)
@@ -114,6 +121,11 @@ def measure(program, root, rows, rounds, repeats):
             print(f"{name:24}", result["queries"][name], flush=True)
         result["commit"] = commits(over, rows, repeats)
         print("transactions, ms:", result["commit"], flush=True)
+        try:
+            result["tpcb"] = tpcb.measure(plain, over, clusters[0].port, router.port, seconds, 3)
+        except (RuntimeError, psycopg.Error) as error:
+            result["tpcb"] = {"error": str(error)[:160]}
+        print("TPC-B, 8 clients, transactions a second:", result["tpcb"], flush=True)
         return result
     finally:
         if router:
@@ -169,6 +181,17 @@ def table(result):
         yield (
             f"| COPY FROM, rows a second | {copy['plain']:,.0f} | {copy['kintsugi']:,.0f} | "
             f"{copy['kintsugi'] / copy['plain']:.2f} |"
+        )
+    if "directly" in copy and "kintsugi" in copy:
+        yield (
+            f"| the same, into the two shards directly | {copy['directly']:,.0f} | {copy['kintsugi']:,.0f} | "
+            f"{copy['kintsugi'] / copy['directly']:.2f} |"
+        )
+    bank = result.get("tpcb", {})
+    if "kintsugi" in bank:
+        yield (
+            f"| TPC-B, 8 clients, most of it on both shards, a second | {bank['plain']:,.0f} | {bank['kintsugi']:,.0f} | "
+            f"{bank['kintsugi'] / bank['plain']:.2f} |"
         )
     if result["commit"]:
         yield f"| two updates, on one shard and on two | {result['commit']['one shard']} | {result['commit']['two shards']} | |"

@@ -297,7 +297,9 @@ bool CopySplitter::csv_fields(std::string_view line) {
       if (field != nullptr) field->value += line[at];
     }
     if (field != nullptr) {
-      field->null = !quoted && field->value == plan_.null_text;
+      const bool force_null = field->key < plan_.force_null.size() && plan_.force_null[field->key];
+      const bool never = field->key < plan_.force_not_null.size() && plan_.force_not_null[field->key];
+      field->null = field->value == plan_.null_text && (quoted ? force_null : !never);
       if (++next == fields_.size()) return true;
     }
     if (at >= line.size()) return false;

@@ -1,5 +1,7 @@
 #include "executor/gather.h"
 
+#include <charconv>
+
 #include "base/invariant.h"
 #include "base/sql_quote.h"
 #include "executor/abandon.h"
@@ -16,6 +18,17 @@ using planner::GatheredRelation;
 
 constexpr std::size_t kFinisherBudget = 128 * 1024;  // bytes for it that the socket has not taken
 constexpr std::uint64_t kManyRows = 5'000;           // worth an ANALYZE
+// So many values go into the text of a statement; among more rows than that it is not worth looking for them.
+constexpr std::uint64_t kMostKeys = 30'000, kManyForKeys = 200'000;
+constexpr std::size_t kMostKeyBytes = 1 << 20;
+
+// Of "INSERT 0 17".
+std::uint64_t rows_in(std::string_view tag) {
+  std::uint64_t rows = 0;
+  const std::size_t blank = tag.rfind(' ');
+  if (blank != std::string_view::npos) std::from_chars(tag.data() + blank + 1, tag.data() + tag.size(), rows);
+  return rows;
+}
 
 bool is_portable(const GatheredRelation& relation) {
   if (relation.types.empty()) return false;
@@ -233,25 +246,20 @@ io::Task<bool> Stream::run() {
 
 }  // namespace
 
-// One query makes all tables and takes the data of all that have some from elsewhere.
-std::string Gathering::opening() const {
-  std::string creates, copies;
-  for (const auto& each : request_.relations) {
-    const GatheredRelation& relation = each.relation;
+// Makes the table, and takes the data when some come from elsewhere.
+std::string Gathering::opening(const GatherRequest::Relation& what, bool has_sources) const {
+  const GatheredRelation& relation = what.relation;
+  std::string sql;
+  if (!relation.types.empty()) {
     std::string columns;
-    if (!relation.types.empty()) {
-      for (std::size_t i = 0; i < relation.columns.size(); ++i) {
-        columns += (i > 0 ? ", " : "") + quote_identifier(relation.columns[i]) + " " + relation.types[i];
-      }
-      creates +=
-          "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
-    }
-    GatherResult unused;
-    if (!Stream(request_, each, &unused).has_sources()) continue;
-    copies += "COPY " + table_of(relation) + " (" + columns_of(relation) + ") FROM STDIN" +
-              (is_portable(relation) ? " (FORMAT binary); " : "; ");
+    for (std::size_t i = 0; i < relation.columns.size(); ++i)
+      columns += (i > 0 ? ", " : "") + quote_identifier(relation.columns[i]) + " " + relation.types[i];
+    sql += "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
   }
-  return creates + copies;
+  if (has_sources)
+    sql += "COPY " + table_of(relation) + " (" + columns_of(relation) + ") FROM STDIN" +
+           (is_portable(relation) ? " (FORMAT binary); " : "; ");
+  return sql;
 }
 
 std::string Gathering::insert_of(const GatheredRelation& relation, const std::string& select) const {
@@ -259,7 +267,7 @@ std::string Gathering::insert_of(const GatheredRelation& relation, const std::st
 }
 
 // With the client's parameters. False: the error is in the result.
-io::Task<bool> Gathering::run_here(std::string text, GatherResult* result) {
+io::Task<bool> Gathering::run_here(std::string text, GatherResult* result, std::uint64_t* rows) {
   FanRequest local;
   local.branches.push_back({request_.finisher, std::move(text), {}});
   local.parameter_types = request_.parameter_types;
@@ -273,10 +281,123 @@ io::Task<bool> Gathering::run_here(std::string text, GatherResult* result) {
   Fan fan(std::move(local));
   auto running = fan.advance();
   FanStep step = co_await std::move(running);
-  if (step.kind != FanStep::kFailed) co_return true;
+  if (step.kind != FanStep::kFailed) {
+    if (rows != nullptr) *rows += rows_in(step.tag);
+    co_return true;
+  }
   result->error = std::move(step.error);
   result->sqlstate = std::move(step.sqlstate);
   co_return false;
+}
+
+// The rows of a relation that can be used are those with a value that is there already: said to the shards when
+// the values are few.
+io::Task<bool> Gathering::put_keys(GatherRequest::Relation* what, GatherResult* result) {
+  for (const planner::KeyFilter& key : what->relation.keys) {
+    std::string condition;
+    if (rows_of_[key.of] <= kManyForKeys) {
+      // Text, so that it goes into the statement as one literal.
+      const std::string column = quote_identifier(key.values);
+      auto asking = run_control_query(
+          request_.finisher,
+          "SELECT CASE WHEN count(*) <= " + std::to_string(kMostKeys) +
+              " THEN coalesce(pg_catalog.array_agg(v), '{}')::pg_catalog.text END FROM (SELECT DISTINCT " +
+              column + " AS v FROM pg_temp." + quote_identifier(key.of) + " WHERE " + column +
+              " IS NOT NULL LIMIT " + std::to_string(kMostKeys + 1) + ") AS values",
+          request_.waiter, request_.deadline);
+      const auto rows = co_await std::move(asking);
+      if (!rows) {
+        result->sqlstate = rows.error().sqlstate;
+        wire::append_error(result->error, "ERROR", rows.error());
+        co_return false;
+      }
+      const auto& values = rows->at(0).at(0);
+      if (values && values->size() <= kMostKeyBytes)
+        condition = " AND " + key.column + " = ANY (" + quote_literal(*values) + "::" + key.type + "[])";
+    }
+    for (planner::ShardTask& task : what->relation.tasks) {
+      const std::size_t at = task.text.rfind(key.mark);  // behind whatever the client wrote
+      if (at != std::string::npos) task.text.replace(at, key.mark.size(), condition);
+    }
+  }
+  co_return true;
+}
+
+// One relation's rows: those of other shards, and those that are on the finisher.
+io::Task<bool> Gathering::fill_one(GatherRequest::Relation* what, GatherResult* result) {
+  Backend& finisher = *request_.finisher;
+  const GatheredRelation& relation = what->relation;
+  auto putting = put_keys(what, result);
+  if (!co_await std::move(putting)) co_return false;
+  if (relation.types.empty()) {
+    // PostgreSQL knows best which types, modifiers and collations the columns of a query have.
+    auto making =
+        run_here("CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns_of(relation) +
+                     ") ON COMMIT DROP AS " + relation.tasks.front().text + " WITH NO DATA",
+                 result);
+    if (!co_await std::move(making)) co_return false;
+  }
+  Stream stream(request_, *what, result);
+  const std::string sql = opening(*what, stream.has_sources());
+  if (!sql.empty()) {
+    wire::append_query(finisher.out.compose(), sql);
+    (void)finisher.out.flush(finisher.stream);
+    bool good = true;
+    if (stream.has_sources()) {
+      auto streaming = stream.run();
+      good = co_await std::move(streaming);
+    }
+    const Deadline deadline = good ? request_.deadline : Deadline::in(std::chrono::seconds(10));
+    auto flushing = flush_out(&finisher, request_.waiter, deadline);
+    (void)co_await std::move(flushing);
+    std::string frame;
+    auto answering = read_control_answer(&finisher, request_.waiter, deadline, {.error_frame = &frame});
+    const auto answer = co_await std::move(answering);
+    if (!answer && result->error.empty()) {
+      result->sqlstate = answer.error().sqlstate;
+      if (frame.empty()) {
+        wire::append_error(result->error, "ERROR", answer.error());
+      } else {
+        wire::append_error_with_context(result->error,
+                                        {frame[0], std::string_view(frame).substr(wire::kHeaderBytes)},
+                                        "shard " + finisher.shard);
+      }
+    }
+    if (!answer || !good) co_return false;
+  }
+  std::uint64_t rows = stream.rows();
+  for (std::size_t i = 0; i < what->sources.size(); ++i) {
+    if (what->sources[i] != &finisher) continue;
+    auto inserting = run_here(insert_of(relation, relation.tasks[i].text), result, &rows);
+    if (!co_await std::move(inserting)) co_return false;
+  }
+  rows_of_[relation.temporary] = rows;
+  co_return true;
+}
+
+// What the final statement's plan would suffer without. A small sample tells what matters: how many rows, how
+// many values.
+std::string Gathering::analysing() const {
+  std::string sql;
+  for (const auto& each : request_.relations) {
+    const auto rows = rows_of_.find(each.relation.temporary);
+    if (rows == rows_of_.end() || rows->second < kManyRows) continue;
+    if (!each.relation.indexed.empty()) {
+      std::string columns;
+      for (const std::string& column : each.relation.indexed)
+        columns += (columns.empty() ? "" : ", ") + quote_identifier(column);
+      sql += "CREATE INDEX ON " + table_of(each.relation) + " (" + columns + "); ";
+    }
+    sql += "ANALYZE " + table_of(each.relation) + "; ";
+  }
+  if (sql.empty()) return sql;
+  return "SELECT pg_catalog.set_config('kintsugi.target', "
+         "pg_catalog.current_setting('default_statistics_target'), "
+         "true), pg_catalog.set_config('default_statistics_target', '10', true); " +
+         sql +
+         "SELECT pg_catalog.set_config('default_statistics_target', "
+         "pg_catalog.current_setting('kintsugi.target'), "
+         "true)";
 }
 
 io::Task<GatherResult> Gathering::fill() {
@@ -285,63 +406,13 @@ io::Task<GatherResult> Gathering::fill() {
   INVARIANT(finisher.status != wire::TransactionStatus::kIdle, "what is gathered lives in a transaction");
   finisher.has_temporaries = true;
   finisher.stream.set_target(request_.waiter);
-  for (const auto& each : request_.relations) {
-    const GatheredRelation& relation = each.relation;
-    if (!relation.types.empty()) continue;
-    // PostgreSQL knows best which types, modifiers and collations the columns of a query have.
-    auto making =
-        run_here("CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns_of(relation) +
-                     ") ON COMMIT DROP AS " + relation.tasks.front().text + " WITH NO DATA",
-                 &result);
-    if (!co_await std::move(making)) co_return result;
+  for (auto& each : request_.relations) {
+    auto filling = fill_one(&each, &result);
+    if (!co_await std::move(filling)) co_return result;
   }
-  wire::append_query(finisher.out.compose(), opening());
-  (void)finisher.out.flush(finisher.stream);
-  std::string analyse;
-  bool good = true;
-  for (const auto& each : request_.relations) {
-    Stream stream(request_, each, &result);
-    if (!stream.has_sources()) continue;
-    auto streaming = stream.run();
-    good = co_await std::move(streaming);
-    if (!good) break;
-    if (stream.rows() < kManyRows) continue;
-    if (!each.relation.indexed.empty()) {
-      std::string columns;
-      for (const std::string& column : each.relation.indexed)
-        columns += (columns.empty() ? "" : ", ") + quote_identifier(column);
-      analyse += "CREATE INDEX ON " + table_of(each.relation) + " (" + columns + "); ";
-    }
-    analyse += "ANALYZE " + table_of(each.relation) + "; ";
-  }
-  const Deadline deadline = good ? request_.deadline : Deadline::in(std::chrono::seconds(10));
-  auto flushing = flush_out(&finisher, request_.waiter, deadline);
-  (void)co_await std::move(flushing);
-  std::string frame;
-  auto answering = read_control_answer(&finisher, request_.waiter, deadline, {.error_frame = &frame});
-  const auto answer = co_await std::move(answering);
-  if (!answer && result.error.empty()) {
-    result.sqlstate = answer.error().sqlstate;
-    if (frame.empty()) {
-      wire::append_error(result.error, "ERROR", answer.error());
-    } else {
-      wire::append_error_with_context(result.error,
-                                      {frame[0], std::string_view(frame).substr(wire::kHeaderBytes)},
-                                      "shard " + finisher.shard);
-    }
-  }
-  if (!answer || !good) co_return result;
-
-  for (const auto& each : request_.relations) {
-    for (std::size_t i = 0; i < each.sources.size(); ++i) {
-      if (each.sources[i] != &finisher) continue;
-      auto inserting = run_here(insert_of(each.relation, each.relation.tasks[i].text), &result);
-      if (!co_await std::move(inserting)) co_return result;
-    }
-  }
-  if (!analyse.empty()) {
-    auto analysing = run_control_query(&finisher, analyse, request_.waiter, request_.deadline);
-    const auto analysed = co_await std::move(analysing);
+  if (const std::string sql = analysing(); !sql.empty()) {
+    auto running = run_control_query(&finisher, sql, request_.waiter, request_.deadline);
+    const auto analysed = co_await std::move(running);
     if (!analysed) {
       result.sqlstate = analysed.error().sqlstate;
       wire::append_error(result.error, "ERROR", analysed.error());

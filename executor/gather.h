@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -68,12 +69,16 @@ class Gathering {
   io::Task<void> drop();
 
  private:
-  [[nodiscard]] std::string opening() const;
-  io::Task<bool> run_here(std::string text, GatherResult* result);
+  io::Task<bool> put_keys(GatherRequest::Relation* what, GatherResult* result);
+  io::Task<bool> fill_one(GatherRequest::Relation* what, GatherResult* result);
+  [[nodiscard]] std::string opening(const GatherRequest::Relation& what, bool has_sources) const;
+  [[nodiscard]] std::string analysing() const;
+  io::Task<bool> run_here(std::string text, GatherResult* result, std::uint64_t* rows = nullptr);
   [[nodiscard]] std::string insert_of(const planner::GatheredRelation& relation,
                                       const std::string& select) const;
 
   GatherRequest request_;
+  std::map<std::string, std::uint64_t> rows_of_;  // by temporary table, of those that are filled
 };
 
 }  // namespace kintsugi::executor

@@ -186,9 +186,11 @@ class Session {
   std::optional<ShardId> fixed_place(PreparedText& prepared);
   static PreparedTextRef text_prepared_by(const parser::Statement& statement, const parser::Prepare& prepare);
   bool named_passes(const parser::Statement& statement);
-  io::Task<StatementEnd> run_named(KnownRef known);
+  io::Task<StatementEnd> run_named(KnownRef known, bool describe, std::vector<std::int16_t> formats);
+  const std::string& rows_described(const KnownStatement& known, const PreparedText& prepared);
   io::Task<StatementEnd> prepare_here(KnownRef known);
-  io::Task<StatementEnd> execute_here(KnownRef known, PreparedTextRef prepared);
+  io::Task<StatementEnd> execute_here(KnownRef known, PreparedTextRef prepared, bool describe,
+                                      std::vector<std::int16_t> formats);
 
   // ---- portals that the router runs (session_portals.cc) ----
   enum class Handled { kPass, kDone, kBlocked, kRejected };
@@ -220,6 +222,7 @@ class Session {
   io::Task<Result<std::string>> work_out(const planner::WorkOut& work);
   io::Task<Status> work_out_portal(Portal* portal);
   static Error not_worked_out();
+  static PreparedTextRef with_text(const PreparedText& prepared, std::string text);
   Result<Place*> place_at(ShardId shard);
   io::Task<Result<Place*>> join(ShardId shard);
   io::Task<Result<Place*>> join_any();
@@ -294,6 +297,7 @@ class Session {
   io::Task<StatementEnd> gather_and_finish(planner::Gather gather, Run* run);
   io::Task<Status> open_at(Place* place, bool writes);
   io::Task<StatementEnd> run_copy_in(planner::CopyIn plan, Run* run);  // session_copy.cc
+  io::Task<StatementEnd> fill_from_stage(std::vector<std::string> fill, ShardId shard);
   io::Task<executor::FanStep> take_copy_data(executor::CopyInRun* copy);
   io::Task<Status> read_for_copy();
   io::Task<StatementEnd> run_copy_out(planner::CopyOut plan, Run* run);
@@ -318,6 +322,7 @@ class Session {
   [[nodiscard]] wire::TransactionStatus status_everywhere() const;
   io::Task<> roll_back_everywhere();
   io::Task<StatementEnd> commit_everywhere();
+  io::Task<> forget_refused_writes();
   io::Task<StatementEnd> end_implicit();
 
   Worker& worker_;

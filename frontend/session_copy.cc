@@ -9,6 +9,9 @@ namespace kintsugi::frontend {
 namespace {
 
 namespace client = wire::client;
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 30s;
 
 Error gone() {
   return {.sqlstate = std::string(sqlstate::kConnectionFailure), .message = "the client has gone"};
@@ -19,6 +22,8 @@ Error gone() {
 // COPY FROM STDIN: each row to its shard while it comes, all of them in one transaction.
 io::Task<StatementEnd> Session::run_copy_in(planner::CopyIn plan, Run* run) {
   executor::CopyInRequest request;
+  const std::string stage = std::move(plan.stage);
+  const std::vector<std::string> fill = std::move(plan.fill);
   std::vector<ShardId> shards = plan.shards;
   std::ranges::sort(shards);
   for (const ShardId shard : shards) {
@@ -28,6 +33,12 @@ io::Task<StatementEnd> Session::run_copy_in(planner::CopyIn plan, Run* run) {
     if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
     auto opened = open_at(*joined, true);
     if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
+  }
+  if (!stage.empty()) {
+    executor::Backend* backend = (*place_at(shards.front()))->lease.get();
+    backend->has_temporaries = true;
+    auto making = executor::run_control_query(backend, stage, &waiter_, Deadline::in(kControlTimeout));
+    if (auto made = co_await std::move(making); !made) co_return StatementEnd::refused(made.error());
   }
   for (const ShardId shard : plan.shards) request.backends.push_back((*place_at(shard))->lease.get());
   request.text = plan.text.empty() ? run->text : plan.text;
@@ -42,7 +53,26 @@ io::Task<StatementEnd> Session::run_copy_in(planner::CopyIn plan, Run* run) {
   to_client_.compose() += copy.response();
   auto taking = take_copy_data(&copy);
   executor::FanStep last = co_await std::move(taking);
-  co_return end_of(last);
+  StatementEnd end = end_of(last);
+  if (end.failed || stage.empty()) co_return end;
+  auto filling = fill_from_stage(fill, shards.front());
+  end = co_await std::move(filling);
+  co_return end;
+}
+
+// What one shard has completed goes to all.
+io::Task<StatementEnd> Session::fill_from_stage(std::vector<std::string> fill, ShardId shard) {
+  planner::Pour pour{.source = fill[1], .head = fill[0], .where = shard};
+  Run run{.text = fill[0] + " " + fill[1]};
+  auto pouring = run_pour(std::move(pour), &run);
+  StatementEnd end = co_await std::move(pouring);
+  if (end.failed) co_return end;
+  if (const std::size_t blank = end.tag.rfind(' '); blank != std::string::npos)
+    end.tag = "COPY" + end.tag.substr(blank);
+  auto dropping = executor::run_control_query((*place_at(shard))->lease.get(), "DROP TABLE pg_temp.kg_copy",
+                                              &waiter_, Deadline::in(kControlTimeout));
+  if (auto dropped = co_await std::move(dropping); !dropped) co_return StatementEnd::refused(dropped.error());
+  co_return end;
 }
 
 // Reads the client's messages up to the end of the data, and past nothing else.

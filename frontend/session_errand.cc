@@ -229,7 +229,8 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
         StatementEnd end = co_await std::move(running);
         co_return end;
       }
-      auto running = run_named(known);
+      std::vector<std::int16_t> text_only;
+      auto running = run_named(known, true, std::move(text_only));
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
@@ -271,6 +272,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
       text = &worked;
       statement = {0, static_cast<std::uint32_t>(worked.size())};
       known = look_up(*text, statement, *normal, nullptr);
+      if (known->kind != StatementKind::kPlanned) co_return StatementEnd::refused(not_worked_out());
       continue;
     }
     const auto* held = std::get_if<planner::Hold>(&*plan);
@@ -337,16 +339,21 @@ Error Session::not_worked_out() {
           .hint = "Give the value itself, as a literal or a parameter."};
 }
 
+// The statement with another text, of the same parameters.
+PreparedTextRef Session::with_text(const PreparedText& prepared, std::string text) {
+  auto made = std::make_shared<PreparedText>(prepared);
+  made->text = std::move(text);
+  made->range = {0, static_cast<std::uint32_t>(made->text.size())};
+  made->known = nullptr;
+  return made;
+}
+
 // A portal whose plan wants values worked out gets the statement that has them.
 io::Task<Status> Session::work_out_portal(Portal* portal) {
   auto working = work_out(std::get<planner::WorkOut>(portal->plan));
   auto done = co_await std::move(working);
   if (!done) co_return fail(std::move(done).error());
-  auto made = std::make_shared<PreparedText>(*portal->statement);
-  made->text = std::move(*done);
-  made->range = {0, static_cast<std::uint32_t>(made->text.size())};
-  made->known = nullptr;
-  portal->statement = std::move(made);
+  portal->statement = with_text(*portal->statement, std::move(*done));
   portal->version = 0;
   auto planning = plan_anew(portal);
   if (Status planned = co_await std::move(planning); !planned) co_return planned;

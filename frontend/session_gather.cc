@@ -28,7 +28,7 @@ io::Task<Status> Session::open_at(Place* place, bool writes) {
 
 io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
   const bool own_transaction = !txn_.open;
-  if (own_transaction && !gather.cursor.empty()) {
+  if (own_transaction && !gather.cursor.empty() && !gather.hold) {
     co_return StatementEnd::refused(
         {.sqlstate = "25P01", .message = "DECLARE CURSOR can only be used in transaction blocks"});
   }

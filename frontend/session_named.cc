@@ -59,7 +59,16 @@ bool Session::named_passes(const parser::Statement& statement) {
   return handle->prepared == nullptr || fixed_place(*handle->prepared) == home();
 }
 
-io::Task<StatementEnd> Session::run_named(KnownRef known) {
+// Its rows as a shard has described them; of EXECUTE those of what it executes. Empty: none.
+const std::string& Session::rows_described(const KnownStatement& known, const PreparedText& prepared) {
+  const auto* execute = known.kind == StatementKind::kNamed ? known.tree->get<parser::Execute>() : nullptr;
+  if (execute == nullptr) return prepared.row_description;
+  const ClientStatementRef handle = find_statement(execute->name.text);
+  return handle == nullptr || handle->prepared == nullptr ? prepared.row_description
+                                                          : handle->prepared->row_description;
+}
+
+io::Task<StatementEnd> Session::run_named(KnownRef known, bool describe, std::vector<std::int16_t> formats) {
   const parser::Statement& statement = *known->tree;
   if (const auto* deallocate = statement.get<parser::Deallocate>(); deallocate != nullptr) {
     statements_.erase(std::string(deallocate->name.text));
@@ -81,7 +90,7 @@ io::Task<StatementEnd> Session::run_named(KnownRef known) {
   if (handle == nullptr || handle->prepared == nullptr) {
     co_return StatementEnd::refused(unknown_name(execute.name.text));
   }
-  auto executing = execute_here(known, handle->prepared);
+  auto executing = execute_here(known, handle->prepared, describe, std::move(formats));
   StatementEnd end = co_await std::move(executing);
   co_return end;
 }
@@ -130,7 +139,8 @@ io::Task<StatementEnd> Session::prepare_here(KnownRef known) {
 }
 
 // The arguments are PostgreSQL's to evaluate; their values, as text, are the parameters.
-io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef prepared) {
+io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef prepared, bool describe,
+                                             std::vector<std::int16_t> formats) {
   const parser::Execute& execute = *known->tree->get<parser::Execute>();
   if (!prepared->described) {
     auto describing = describe_statement(prepared);
@@ -163,7 +173,8 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
     if (!answered) co_return StatementEnd::refused(answered.error());
     rows = std::move(*answered);
   }
-  Run run{.text = prepared->text, .types = prepared->types, .describe = true};
+  Run run{.text = prepared->text, .types = prepared->types, .describe = describe};
+  run.bind.result_formats = std::move(formats);
   std::vector<planner::Parameter> parameters;
   for (std::size_t i = 0; i < execute.args.size(); ++i) {
     const auto& value = rows.front()[i];
@@ -174,15 +185,26 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
                           .bytes = value ? std::string_view(*value) : std::string_view()});
   }
   std::optional<Deadline> until;
+  bool worked = false;
   for (;;) {
     const std::uint64_t version = worker_.routing().version;
     const KnownStatement& inner = known_of(*prepared, nullptr);
+    if (inner.kind != StatementKind::kPlanned) co_return StatementEnd::refused(not_worked_out());
     auto plan = plan_of(inner, prepared->normal, prepared->range.begin, parameters);
     if (!plan) co_return StatementEnd::refused(plan.error());
     if (const auto* held = std::get_if<planner::Hold>(&*plan); held != nullptr) {
       auto holding = hold(held->shardlet, version, hold_deadline());
       co_await std::move(holding);
       if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+      continue;
+    }
+    if (const auto* work = std::get_if<planner::WorkOut>(&*plan); work != nullptr) {
+      if (std::exchange(worked, true)) co_return StatementEnd::refused(not_worked_out());
+      auto working = work_out(*work);
+      auto done = co_await std::move(working);
+      if (!done) co_return StatementEnd::refused(done.error());
+      prepared = with_text(*prepared, std::move(*done));
+      run.text = prepared->text;
       continue;
     }
     run.plan = std::move(*plan);

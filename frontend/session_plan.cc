@@ -29,7 +29,7 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   const bool pours = std::holds_alternative<planner::Pour>(run.plan);
   const bool spans = std::holds_alternative<planner::Ddl>(run.plan) || pours ||
                      (some != nullptr && some->tasks.size() > 1) ||
-                     (load != nullptr && load->shards.size() > 1);
+                     (load != nullptr && (load->shards.size() > 1 || !load->stage.empty()));
   const bool writes = planner::writes(run.plan);
   const auto* one = std::get_if<planner::Route>(&run.plan);
   const bool on_map = run.on_map;

@@ -299,9 +299,9 @@ void Session::describe_portal(Portal& portal) {
     describe_tenant(*portal.known, bytes);
   } else if (portal.known->kind == StatementKind::kOwn) {
     append_own_description(*portal.known->tree, portal.bind.result_formats, bytes);
-  } else if (portal.statement->row_description.empty()) {
+  } else if (rows_described(*portal.known, *portal.statement).empty()) {
     wire::append_empty(bytes, server::kNoData);
-  } else if (auto columns = wire::read_row_description(portal.statement->row_description)) {
+  } else if (auto columns = wire::read_row_description(rows_described(*portal.known, *portal.statement))) {
     const auto& formats = portal.bind.result_formats;
     for (std::size_t i = 0; i < columns->size(); ++i) {
       (*columns)[i].format =
@@ -322,9 +322,9 @@ void Session::describe_prepared(const PreparedText& prepared) {
     describe_tenant(*prepared.known, bytes);
   } else if (prepared.known->kind == StatementKind::kOwn) {
     append_own_description(*prepared.known->tree, {}, bytes);
-  } else if (prepared.row_description.empty()) {
+  } else if (rows_described(*prepared.known, prepared).empty()) {
     wire::append_empty(bytes, server::kNoData);
-  } else if (auto columns = wire::read_row_description(prepared.row_description)) {
+  } else if (auto columns = wire::read_row_description(rows_described(*prepared.known, prepared))) {
     wire::append_row_description(bytes, *columns);
   }
   answer(std::move(bytes));
@@ -413,7 +413,7 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     case StatementKind::kExplainRoute:
       co_return explain_route(*known, portal->statement->normal, portal->statement->range, false);
     case StatementKind::kNamed: {
-      auto running = run_named(known);
+      auto running = run_named(known, false, portal->bind.result_formats);
       StatementEnd end = co_await std::move(running);
       co_return end;
     }

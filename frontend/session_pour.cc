@@ -19,6 +19,17 @@ constexpr std::uint64_t kRowsAtOnce = 500;
 constexpr std::uint64_t kBytesAtOnce =
     1 << 20;  // about: the next portion is as long as the last one's rows allow
 
+// Of a statement that must not hit a row twice, and so is one.
+constexpr std::uint64_t kMostRows = 20'000;
+constexpr std::uint64_t kMostBytes = 16 << 20;
+
+Error too_many_at_once() {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "INSERT ... SELECT ... ON CONFLICT DO UPDATE of more than " + std::to_string(kMostRows) +
+                     " rows or 16 MB whose rows come from other shards than they go to",
+          .hint = "Insert fewer rows at a time, with a WHERE that takes a part of them."};
+}
+
 std::uint64_t rows_of(std::string_view tag) {
   const std::size_t blank = tag.rfind(' ');
   std::uint64_t rows = 0;
@@ -30,8 +41,13 @@ std::uint64_t rows_of(std::string_view tag) {
 
 // What PostgreSQL has to say of the statement and of its source: mistakes, and the types of the columns.
 io::Task<Result<Pouring>> Session::look_at_source(const planner::Pour& pour, const Run* run) {
-  auto joining = join_any();
-  auto joined = co_await std::move(joining);
+  // Lazily chosen: `co_await` within ?: is more than g++ 12 gets right.
+  std::optional<io::Task<Result<Place*>>> joining;
+  if (pour.where == 0)
+    joining.emplace(join_any());
+  else
+    joining.emplace(join(pour.where));
+  auto joined = co_await std::move(*joining);
   if (!joined) co_return fail(std::move(joined).error());
   Place* place = *joined;
   auto opening_it = open_at(place, false);
@@ -72,13 +88,11 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
   pouring.head = std::move(pour.head);
   pouring.tail = std::move(pour.tail);
   pouring.formats = run->bind.result_formats;
+  pouring.at_once = pour.at_once;
   if (run->describe && !pouring.returning.empty())
     wire::FrameWriter(to_client_.compose(), wire::server::kRowDescription).bytes(pouring.returning);
 
-  auto prepared = std::make_shared<PreparedText>();
-  prepared->text = std::move(pour.source);
-  prepared->range = {0, static_cast<std::uint32_t>(prepared->text.size())};
-  const KnownStatement& known = known_of(*prepared, nullptr);
+  PreparedTextRef prepared = with_text({}, std::move(pour.source));
   std::vector<planner::Parameter> parameters;
   for (std::size_t i = 0; i < run->bind.values.size(); ++i) {
     const auto& value = run->bind.values[i];
@@ -87,12 +101,22 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
                           .null = value.is_null,
                           .bytes = value.bytes});
   }
-  auto plan = plan_of(known, prepared->normal, 0, parameters);
+  if (known_of(*prepared, nullptr).kind != StatementKind::kPlanned)
+    co_return StatementEnd::refused(not_worked_out());
+  auto plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
+  if (plan && std::holds_alternative<planner::WorkOut>(*plan)) {
+    auto working = work_out(std::get<planner::WorkOut>(*plan));
+    auto worked = co_await std::move(working);
+    if (!worked) co_return StatementEnd::refused(worked.error());
+    prepared = with_text({}, std::move(*worked));
+    plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
+  }
   if (!plan) co_return StatementEnd::refused(plan.error());
+  const std::uint32_t effects = prepared->known->effects;
   Run source{.plan = std::move(*plan), .text = prepared->text, .types = run->types, .bind = run->bind};
   source.bind.result_formats.clear();
   source.suspendable = true;
-  source.effects = known.effects;
+  source.effects = effects;
   source.on_map = true;
   source.pouring = &pouring;
   auto running = run_plan(std::move(source));
@@ -110,13 +134,22 @@ io::Task<StatementEnd> Session::pour_rows(planner::FanOut fan_out, Run* run) {
   auto preparing = fan_for(std::move(fan_out), run);
   auto fan = co_await std::move(preparing);
   if (!fan) co_return StatementEnd::refused(fan.error());
-  std::uint64_t portion = kRowsAtFirst;
+  std::uint64_t portion = kRowsAtFirst, collected = 0;
   for (;;) {
+    const std::uint64_t before = rows.kept_bytes();
     auto advancing = (*fan)->advance(portion);
     executor::FanStep step = co_await std::move(advancing);
     if (step.kind == executor::FanStep::kFailed) co_return end_of(step);
     if (step.rows > 0)
-      portion = std::clamp<std::uint64_t>(kBytesAtOnce * step.rows / (rows.kept_bytes() + 1), 1, kRowsAtOnce);
+      portion = std::clamp<std::uint64_t>(kBytesAtOnce * step.rows / (rows.kept_bytes() - before + 1), 1,
+                                          kRowsAtOnce);
+    collected += step.rows;
+    if (pouring.at_once && step.kind == executor::FanStep::kSuspended) {
+      if (collected < kMostRows && rows.kept_bytes() < kMostBytes) continue;
+      auto stopping = (*fan)->stop();
+      co_await std::move(stopping);
+      co_return StatementEnd::refused(too_many_at_once());
+    }
     auto text = pouring.statement_of(&rows, &to_client_);
     if (!text) co_return StatementEnd::refused(text.error());
     if (!text->empty()) {

@@ -42,7 +42,11 @@ Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser
     if (auto error = planner::refuses(guard(), *known.analysis, {&normal, begin, parameters}, map))
       return fail(std::move(*error));
   }
-  auto plan = planner::make_plan(*known.analysis, {&normal, begin, parameters}, map);
+  const bool explains = known.kind == StatementKind::kExplainRoute;
+  auto plan = planner::make_plan(
+      *known.analysis,
+      {.normal = &normal, .begin = begin, .parameters = parameters, .past_holds = false, .explains = explains},
+      map);
   if (guarded_ != nullptr && plan && !std::holds_alternative<planner::Route>(*plan) &&
       !std::holds_alternative<planner::Hold>(*plan)) {
     return fail(planner::outside(guard(), "a statement for several shards"));
@@ -118,7 +122,12 @@ StatementEnd Session::explain_route(const KnownStatement& known, const parser::N
   const std::string_view own = normal.text().substr(statement.begin + body.begin, body.end - body.begin);
   std::string& out = to_client_.compose();
   if (describe) append_route_description(out);
-  for (const std::string& line : planner::lines_of(*plan, *worker_.map(), own)) {
+  std::vector<std::string> lines = planner::lines_of(*plan, *worker_.map(), own);
+  if (!std::holds_alternative<planner::Route>(*plan)) {
+    for (const std::string& call : planner::times_of(*known.analysis))
+      lines.push_back("worked out first: " + call);
+  }
+  for (const std::string& line : lines) {
     const std::optional<std::string_view> value(line);
     wire::append_data_row(out, std::span(&value, 1));
   }

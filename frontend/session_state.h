@@ -112,6 +112,7 @@ struct Pouring {
   std::vector<std::string> types;  // casts of the source's columns; empty: none
   std::string returning;           // the body of its RowDescription
   std::vector<std::int16_t> formats;
+  bool at_once = false;  // as in Pour
   std::uint64_t inserted = 0;
 
   Result<std::string> statement_of(executor::Outbox* rows, executor::Outbox* client) const;

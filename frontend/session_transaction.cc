@@ -21,6 +21,18 @@ bool begins_with_word(std::string_view text, std::string_view word) {
   return parser::is_keyword(text, token, word);
 }
 
+// BEGIN READ ONLY and the like. A word too many costs a question.
+bool says_only(std::string_view text) {
+  parser::Scanner scanner(text);
+  for (;;) {
+    const parser::Token token = scanner.next();
+    if (token.kind == parser::TokenKind::kEnd || token.kind == parser::TokenKind::kError) return false;
+    if (parser::is_keyword(text, token, "only") || parser::is_keyword(text, token, "transaction_read_only") ||
+        parser::is_keyword(text, token, "default_transaction_read_only"))
+      return true;
+  }
+}
+
 wire::ErrorReport warning(std::string_view sqlstate, std::string message) {
   return {.severity = "WARNING", .sqlstate = std::string(sqlstate), .message = std::move(message)};
 }
@@ -213,8 +225,30 @@ io::Task<> Session::roll_back_everywhere() {
   release_places();
 }
 
+// A transaction that may be READ ONLY cannot have its decision written down. What a shard refused, or only
+// might have written, is no reason for two phases: the shard says whether it has written.
+io::Task<> Session::forget_refused_writes() {
+  const bool may_be = says_only(txn_.begin) || std::ranges::any_of(txn_.prelude, says_only) ||
+                      settings_->find("default_transaction_read_only") != nullptr;
+  if (!may_be ||
+      std::ranges::count_if(away_, [](const Place& place) { return place.begun && place.wrote; }) < 2)
+    co_return;
+  for (Place& place : away_) {
+    if (!place.begun || !place.wrote || place.lease->broken) continue;
+    auto asking =
+        executor::run_control_query(place.lease.get(),
+                                    "SELECT pg_catalog.current_setting('transaction_read_only') = 'on' AND "
+                                    "pg_catalog.pg_current_xact_id_if_assigned() IS NULL",
+                                    &waiter_, Deadline::in(kControlTimeout));
+    const auto rows = co_await std::move(asking);
+    if (rows && rows->size() == 1 && rows->front().front().value_or("f") == "t") place.wrote = false;
+  }
+}
+
 // One writer commits as itself; several commit in two phases. Then what its definitions mean for the map.
 io::Task<StatementEnd> Session::commit_everywhere() {
+  auto forgetting = forget_refused_writes();
+  co_await std::move(forgetting);
   std::vector<executor::TransactionBranch> branches;
   bool lost = txn_.lost;
   for (Place& place : away_) {

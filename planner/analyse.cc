@@ -5,6 +5,7 @@
 #include "base/sql_quote.h"
 #include "parser/parser.h"
 #include "planner/guard_reader.h"
+#include "planner/work_out.h"
 
 namespace kintsugi::planner {
 
@@ -244,15 +245,27 @@ std::optional<Error> hopeless(const Analyzer& analyzer) {
   if (!analyzer.opaque.empty())
     return refused("over several shards, " + analyzer.opaque + " cannot be looked into",
                    "Name the tables themselves, or say with = which sharding key the statement is for.");
-  if (analyzer.into)
-    return refused("SELECT INTO over several shards",
-                   "Make the table with CREATE TABLE, then fill it with INSERT ... SELECT.");
   if (analyzer.modifies)
     return refused(
         "a WITH that writes, over several shards",
         "Run the writes as statements of their own in one transaction, or say with = which sharding key each "
         "is for.");
   return std::nullopt;
+}
+
+void made_at_home(Analyzer& analyzer, Analysis& analysis, std::string_view what) {
+  const bool refuses = std::holds_alternative<Error>(analysis.several);
+  analysis.writes = analysis.home = true;
+  analysis.anywhere = false;
+  if (analysis.tables.empty() || refuses) return;
+  auto gather = gather_of(analyzer, analysis);
+  if (!gather) {
+    analysis.several = refused(std::string(what) + " over several shards with " + gather.error().message,
+                               "Make a table with CREATE TABLE and fill it with INSERT ... SELECT.");
+    return;
+  }
+  gather->writes = true;
+  analysis.several = std::move(*gather);
 }
 
 void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis) {
@@ -277,6 +290,7 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
     analysis.several = std::move(*error);
     return;
   }
+  if (analyzer.into) return made_at_home(analyzer, analysis, "SELECT INTO");
   auto fan_out = fan_out_of(analyzer, query, shape, edits);
   if (fan_out) {
     fan_out->writes = analysis.writes;
@@ -332,8 +346,12 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   analysis->guard = GuardReader(analyzer, *statement).read();
   analyzer.unknown_names = unknown_before;
   analysis->constants = analyzer.constants;
-  // A table that is nowhere, beside sharded ones: no shard can say so for all.
-  if (!analysis->tables.empty())
+  if (analysis->pour || (!std::holds_alternative<std::monostate>(analysis->several) &&
+                         !std::holds_alternative<Error>(analysis->several)))
+    analysis->times = one_time_for_all(analyzer);
+  // A table that is nowhere, beside sharded ones: no shard can say so for all, unless the rows come to the home
+  // shard, where it may be a temporary one.
+  if (!analysis->tables.empty() && !std::holds_alternative<GatherTemplate>(analysis->several))
     for (const RelationUse& use : analyzer.uses)
       if (use.kind == RelationUse::Kind::kUnknown) {
         AnalysisOutcome outcome;

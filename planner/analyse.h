@@ -38,6 +38,9 @@ void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& ana
 void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& analysis);
 void analyse_insert(Analyzer& analyzer, const parser::Insert& insert, Analysis& analysis);
 
+// Whether each shard would make a value of its own for the column: "the default of column x"; empty: no.
+std::string own_default(const Column& column);
+
 // Everything that is neither a query nor a write: COPY, EXPLAIN, cursors, definitions.
 void analyse_utility(Analyzer& analyzer, const parser::StatementBody& body, Analysis& analysis);
 
@@ -55,6 +58,10 @@ Result<FanOutTemplate> fan_out_of(Analyzer& analyzer, const parser::Query& query
 // Tier 3 for the query, or why not.
 Result<GatherTemplate> finish_of(Analyzer& analyzer, const Analysis& analysis, const parser::Query& query,
                                  const Shape& shape, const TextEdits& ownership);
+
+// A statement that makes a table of the home shard from a query, which has been analysed: rows of sharded
+// tables are brought there.
+void made_at_home(Analyzer& analyzer, Analysis& analysis, std::string_view what);
 
 // Tier 4 for the query, or why not.
 // The temporary tables' names begin with `prefix`.

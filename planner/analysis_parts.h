@@ -63,6 +63,7 @@ struct GatherTemplate {
   bool needs_home = false;  // the final statement reads tables of the home shard
   bool writes = false;
   std::string cursor;  // as in Gather
+  bool hold = false;
 };
 
 // What has to be worked out before a write can be planned (plan.h, WorkOut).
@@ -84,6 +85,7 @@ struct WorkOutTemplate {
 struct PourTemplate {
   TextTemplate source, head, tail;
   std::vector<bool> untyped;
+  bool at_once = false;
 };
 
 // INSERT ... VALUES into a sharded table, or into a replicated one with values to be worked out.
@@ -103,6 +105,7 @@ struct InsertTemplate {
   bool returning = false;
   std::optional<Error> unsplittable;  // why it cannot be for several shards
   std::optional<WorkOutTemplate> work_out;
+  std::optional<WorkOutTemplate> timed;  // only when the rows are for several shards: now() and the like
 };
 
 // What the tenant guard knows of the statement.
@@ -134,6 +137,7 @@ class Analysis {
   std::optional<InsertTemplate> insert;
   std::optional<WorkOutTemplate> work_out;  // of an UPDATE or DELETE
   std::optional<PourTemplate> pour;         // wherever its rows are
+  std::optional<WorkOutTemplate> times;     // now() and the like, before several shards get it
 
   std::vector<TouchedTable> tables;  // each once
   std::vector<std::string> maps;     // of the tables, each once

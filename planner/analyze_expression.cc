@@ -101,10 +101,36 @@ bool Analyzer::is_aggregate(const parser::FuncCall& call) const {
 
 void Analyzer::note_time(const parser::FuncCall& call) {
   session_time = true;
-  if (unit_ == 0 && (call.args.empty() || call.special))
-    time_calls.push_back(call.range);
-  else
+  if (unit_ != 0 || !(call.args.empty() || call.special)) {
     other_times = true;
+    return;
+  }
+  precise_times |= !call.args.empty();
+  const auto same = [&](const parser::Range& other) { return other.begin == call.range.begin; };
+  // A WITH that is used twice is read twice.
+  if (std::none_of(time_calls.begin(), time_calls.end(), same)) time_calls.push_back(call.range);
+}
+
+void Analyzer::note_name_of(const parser::Target& target) {
+  if (unit_ != 0 || !target.alias.text.empty()) return;
+  const parser::Expr* named = target.expr;
+  for (;;) {
+    const parser::Expr* inner = nullptr;
+    if (const auto* cast = as<parser::Cast>(named))
+      inner = cast->arg;
+    else if (const auto* collate = as<parser::Collate>(named))
+      inner = collate->arg;
+    else if (const auto* either = as<parser::Case>(named))
+      inner = either->otherwise;
+    if (inner == nullptr) break;
+    named = inner;
+  }
+  const auto* call = as<parser::FuncCall>(named);
+  if (call == nullptr || std::none_of(time_calls.begin(), time_calls.end(), [&](const parser::Range& time) {
+        return time.begin == call->range.begin && time.end == call->range.end;
+      }))
+    return;
+  named_by_time.emplace_back(target.range.end, call->name.name());
 }
 
 void Analyzer::look_into(const Function& function) {

@@ -196,7 +196,13 @@ std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& bl
   } else if (const auto* function = as<parser::FunctionRef>(&item)) {
     const bool was_volatile = block.row_volatile;
     block.row_volatile = false;
-    for (const parser::Expr* call : function->functions) walk(call, block);
+    for (const parser::Expr* call : function->functions) {
+      walk(call, block);
+      // FROM now(): a literal could not stand there.
+      if (std::erase_if(time_calls,
+                        [&](const parser::Range& time) { return time.begin == call->range.begin; }) > 0)
+        other_times = true;
+    }
     if (block.row_volatile)
       shape.distribution =
           Distribution::spread("a function in FROM gives another answer each time it is called");

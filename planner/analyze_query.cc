@@ -279,6 +279,7 @@ std::vector<ScopeColumn> Analyzer::target_columns(parser::List<parser::Target> t
       continue;
     }
     walk(target.expr, block);
+    note_name_of(target);
     ScopeColumn column{target.alias.text, 0, {}, kNoTerm, -1, -1};
     const ExprType type = type_of(target.expr, *block.scope);
     column.type = type.oid;

@@ -153,8 +153,11 @@ class Analyzer {
   std::string opaque;         // a view that could not be read
   bool session_time = false;  // now() and its like
   std::vector<parser::Range> time_calls;  // in the main text, those without arguments
-  bool other_times = false;               // and there are more
-  bool once = false;                      // the analysis holds for this very text only
+  // Columns without a name of their own that PostgreSQL calls after one of them: their ends, and that name.
+  std::vector<std::pair<std::uint32_t, std::string>> named_by_time;
+  bool precise_times = false;  // some of them say how many digits they have
+  bool other_times = false;    // and there are more
+  bool once = false;           // the analysis holds for this very text only
 
   [[nodiscard]] std::optional<Source> source_of(const parser::Expr* expr);
   [[nodiscard]] const shardmap::ShardMap& map() const { return map_; }
@@ -233,6 +236,7 @@ class Analyzer {
 
   void walk(const parser::Expr* expr, Block& block);
   void note_time(const parser::FuncCall& call);
+  void note_name_of(const parser::Target& target);
   void walk_call(const parser::FuncCall& call, Block& block);
   void walk_column(const parser::ColumnRef& ref, Block& block);
   void walk_subquery(const parser::Subquery& subquery, Block& block);

@@ -1,11 +1,47 @@
 // COPY: split by key on the way in, from all shards on the way out.
 #include <algorithm>
 
+#include "base/sql_quote.h"
 #include "planner/utilities.h"
+#include "planner/work_out.h"
 
 namespace kintsugi::planner {
 
 using Kind = RelationUse::Kind;
+
+// COPY of some columns into a replicated table whose others each shard would fill in for itself.
+void Utilities::stage(const parser::Copy& copy, const RelationUse& use, CopyIn& in) const {
+  if (use.relation == nullptr || copy.columns.empty() || analyzer_.map().home_shard() == nullptr) return;
+  const auto named = [&](const Column& column) {
+    return std::any_of(copy.columns.begin(), copy.columns.end(),
+                       [&](const parser::Name& name) { return name.text == column.name; });
+  };
+  const auto& columns = use.relation->columns;
+  if (std::none_of(columns.begin(), columns.end(), [&](const Column& column) {
+        return !column.generated && !named(column) && !own_default(column).empty();
+      }))
+    return;
+  constexpr std::string_view kStage = "pg_temp.kg_copy";
+  std::string definitions, names;
+  for (const Column& column : columns) {
+    if (column.generated) continue;
+    const std::string name = quote_identifier(column.name);
+    names += (names.empty() ? "" : ", ") + name;
+    definitions += (definitions.empty() ? "" : ", ") + name + " " + column.type_name;
+    if (!column.collation.empty() && column.collation != "default")
+      definitions += " COLLATE " + quote_identifier(column.collation);
+    if (const std::string value = default_of(*use.relation, column); !value.empty())
+      definitions += " DEFAULT " + value;
+  }
+  in.stage = "CREATE TEMP TABLE kg_copy (" + definitions + ") ON COMMIT DROP";
+  in.fill = {"INSERT INTO " + quote_identifier(use.relation->schema) + "." +
+                 quote_identifier(use.relation->name) + " (" + names + ") OVERRIDING SYSTEM VALUE",
+             "SELECT " + names + " FROM " + std::string(kStage)};
+  in.shards = {analyzer_.map().home_shard()->id};
+  const std::string_view text = analyzer_.statement().text();
+  const parser::Range name = copy.table.name.range;
+  in.text = std::string(text.substr(0, name.begin)) + std::string(kStage) + std::string(text.substr(name.end));
+}
 
 void Utilities::operator()(const parser::Copy* copy) {
   bool header = false;
@@ -77,6 +113,7 @@ void Utilities::operator()(const parser::Copy* copy) {
   }
   if (use.kind == Kind::kReplicated) {
     in.shards = replicated_shards(analyzer_.map());
+    stage(*copy, use, in);
     return fix(std::move(in));
   }
   in.map = use.table->map;
@@ -99,6 +136,14 @@ void Utilities::operator()(const parser::Copy* copy) {
                      .message = "the sharding key " + key + " is missing in this COPY into " + use.display,
                      .hint = "Name the column in COPY's list and give its values."});
     in.key_columns.push_back(place);
+    const auto forced = [&](std::string_view what) {
+      return std::any_of(copy->options.begin(), copy->options.end(), [&](const parser::Option& option) {
+        return option.name == what &&
+               (option.star || std::find(option.list.begin(), option.list.end(), key) != option.list.end());
+      });
+    };
+    in.force_null.push_back(forced("force_null"));
+    in.force_not_null.push_back(forced("force_not_null"));
   }
   for (const auto& [shard, entries] : use.mapping->shards()) in.shards.push_back(shard);
   fix(std::move(in));

@@ -194,7 +194,8 @@ void Utilities::make_table(const parser::CreateTable& table, const shardmap::Tab
 void Utilities::operator()(const parser::CreateTableAs* table) {
   if (table->temporary && hides_placed(table->name)) return;
   if (table->query == nullptr) return at_home();
-  of_home_tables(*table->query, "CREATE TABLE AS");
+  analyse_query(analyzer_, *table->query, analysis_);
+  made_at_home(analyzer_, analysis_, "CREATE TABLE AS");
 }
 
 void Utilities::operator()(const parser::AlterTable* alter) {

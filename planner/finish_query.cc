@@ -283,6 +283,7 @@ class FinishPlanner {
     TextTemplate text;
     bool grouped = false;
     const parser::Expr* expr = nullptr;  // of a group
+    bool each_once = false;              // only what DISTINCT in an aggregate is of
   };
 
   std::string add_part(std::string_view letter, TextTemplate what, const parser::Expr* group = nullptr) {
@@ -340,9 +341,9 @@ class FinishPlanner {
   }
 
   // The group that an expression is.
-  const Part* group_of(const parser::Expr* expr) {
+  const Part* group_of(const parser::Expr* expr, bool in_distinct = false) {
     for (const Part& part : parts_) {
-      if (!part.grouped || part.expr == nullptr) continue;
+      if (!part.grouped || part.expr == nullptr || (part.each_once && !in_distinct)) continue;
       if (part.expr == expr) return &part;
       const auto* left = as<parser::ColumnRef>(part.expr);
       const auto* right = as<parser::ColumnRef>(expr);
@@ -484,10 +485,15 @@ class FinishPlanner {
       // Every shard sends each value once.
       if (call.args.size() != 1 || call.filter != nullptr) return no("an aggregate that needs all rows");
       const parser::Expr* value = call.args[0].value;
-      const Part* known = group_of(value);
+      const Part* known = group_of(value, true);
       if (known == nullptr && as<parser::Literal>(value) != nullptr) return no("an aggregate of a constant");
-      const std::string part =
-          known != nullptr ? known->name : add_part("d", ownership_.make(value->range), value);
+      std::string part;
+      if (known != nullptr) {
+        part = known->name;
+      } else {
+        part = add_part("d", ownership_.make(value->range), value);
+        parts_.back().each_once = true;
+      }
       final_.replace(value->range, part);
       return {};
     }

@@ -1,9 +1,13 @@
 // Tier 4: the rows of each sharded table that the query can need, of all their shards, come together in
 // temporary tables on one, and the query runs there over them.
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "base/sql_quote.h"
 #include "planner/analyse.h"
+#include "planner/row_filters.h"
 
 namespace kintsugi::planner {
 
@@ -13,85 +17,10 @@ using Kind = RelationUse::Kind;
 
 namespace {
 
-// Whether a condition speaks of one table's own columns and of values, and of nothing that could mean
-// something else where that table is read.
-class OwnCondition {
- public:
-  OwnCondition(const Analyzer& analyzer, int use, const Scope& scope)
-      : analyzer_(analyzer), use_(use), scope_(scope) {}
-
-  bool holds(const parser::Expr* expr) const {
-    if (expr == nullptr) return true;
-    const auto all = [&](auto list) {
-      return std::all_of(list.begin(), list.end(), [&](const parser::Expr* each) { return holds(each); });
-    };
-    switch (expr->kind) {
-      case ExprKind::kLiteral:
-      case ExprKind::kParameter: return true;
-      case ExprKind::kColumnRef: {
-        const auto& ref = *as<parser::ColumnRef>(expr);
-        if (ref.star || ref.parts.size() > 2) return false;
-        const FoundColumn found = find_column(scope_, ref);
-        return found.column != nullptr && found.depth == 0 && found.column->use == use_;
-      }
-      case ExprKind::kOperator: {
-        const auto& node = *as<parser::Operator>(expr);
-        return node.schema.empty() && holds(node.left) && holds(node.right);
-      }
-      case ExprKind::kBool: return all(as<parser::BoolExpr>(expr)->args);
-      case ExprKind::kNot: return holds(as<parser::Not>(expr)->arg);
-      case ExprKind::kIsTest: return holds(as<parser::IsTest>(expr)->arg);
-      case ExprKind::kDistinctFrom: {
-        const auto& node = *as<parser::DistinctFrom>(expr);
-        return holds(node.left) && holds(node.right);
-      }
-      case ExprKind::kLike: {
-        const auto& node = *as<parser::Like>(expr);
-        return holds(node.arg) && holds(node.pattern) && holds(node.escape);
-      }
-      case ExprKind::kBetween: {
-        const auto& node = *as<parser::Between>(expr);
-        return holds(node.arg) && holds(node.low) && holds(node.high);
-      }
-      case ExprKind::kInList: {
-        const auto& node = *as<parser::InList>(expr);
-        return holds(node.arg) && all(node.list);
-      }
-      case ExprKind::kQuantified: {
-        const auto& node = *as<parser::Quantified>(expr);
-        return node.schema.empty() && holds(node.arg) && holds(node.array);
-      }
-      case ExprKind::kCast: return holds(as<parser::Cast>(expr)->arg);
-      case ExprKind::kArray: return all(as<parser::Array>(expr)->elements);
-      case ExprKind::kRow: return all(as<parser::Row>(expr)->elements);
-      case ExprKind::kFuncCall: {
-        const auto& call = *as<parser::FuncCall>(expr);
-        static constexpr std::string_view kSpecial[] = {"coalesce", "greatest", "least", "nullif", "substring"};
-        if (call.over != nullptr || call.filter != nullptr || !call.order_by.empty()) return false;
-        if (call.special)
-          return std::find(std::begin(kSpecial), std::end(kSpecial), call.name.name()) != std::end(kSpecial) &&
-                 std::all_of(call.args.begin(), call.args.end(),
-                             [&](const parser::Argument& arg) { return holds(arg.value); });
-        if (analyzer_.is_aggregate(call)) return false;
-        const Function* function = analyzer_.function_of(call);
-        return function != nullptr && function->schema == "pg_catalog" && function->volatility == 'i' &&
-               std::all_of(call.args.begin(), call.args.end(),
-                           [&](const parser::Argument& arg) { return holds(arg.value); });
-      }
-      default: return false;
-    }
-  }
-
- private:
-  const Analyzer& analyzer_;
-  int use_;
-  const Scope& scope_;
-};
-
 class GatherPlanner {
  public:
   GatherPlanner(Analyzer& analyzer, const Analysis& analysis, std::string prefix)
-      : analyzer_(analyzer), analysis_(analysis), prefix_(std::move(prefix)) {}
+      : analyzer_(analyzer), analysis_(analysis), prefix_(std::move(prefix)), filters_(analyzer) {}
 
   Result<GatherTemplate> make() {
     if (analyzer_.locks)
@@ -104,6 +33,7 @@ class GatherPlanner {
     holds_.assign(analyzer_.units.size(), false);
     made_.needs_home = analysis_.home || !analyzer_.one_place.empty();
     for (std::size_t i = 0; i < analyzer_.uses.size(); ++i) share(static_cast<int>(i));
+    put_in_order();
     for (std::size_t i = 0; i < analyzer_.uses.size(); ++i) {
       const RelationUse& use = analyzer_.uses[i];
       if (use.kind == Kind::kSystem) made_.needs_home = true;
@@ -111,6 +41,7 @@ class GatherPlanner {
     }
     put_views();
     made_.text = main_.make(analyzer_.whole);
+    name_key_filters();
     return std::move(made_);
   }
 
@@ -131,7 +62,47 @@ class GatherPlanner {
     std::string signature;
     std::vector<bool> needed;
     std::optional<std::size_t> relation;
+    // Columns that have a value of another's, which is gathered before.
+    struct Link {
+      int column = 0;
+      std::size_t other = 0;
+      int other_column = 0;
+      auto operator<=>(const Link&) const = default;
+    };
+    struct Key {
+      int column;
+      std::size_t other;
+      int other_column;
+      std::string mark;
+    };
+    std::vector<Key> keys;
   };
+
+  // All that leaves out rows of a table.
+  struct Needed {
+    std::vector<RowFilter> own;
+    SemiJoin beside;
+    std::vector<std::pair<int, RowFilter>> of_those;  // what an OR says of the tables beside
+
+    [[nodiscard]] std::vector<const parser::Expr*> conditions() const {
+      std::vector<const parser::Expr*> all;
+      for (const RowFilter& filter : own) all.push_back(filter.whole);
+      all.insert(all.end(), beside.conditions.begin(), beside.conditions.end());
+      for (const auto& [use, filter] : of_those) all.push_back(filter.whole);
+      return all;
+    }
+  };
+
+  const Needed& needed_of(int index) {
+    auto [at, made] = needed_.try_emplace(index);
+    if (!made) return at->second;
+    at->second.own = filters_.filters_of(index);
+    at->second.beside = filters_.semi_join_of(index);
+    for (const int use : at->second.beside.uses)
+      for (RowFilter& filter : filters_.filters_of(use))
+        if (!filter.arms.empty()) at->second.of_those.emplace_back(use, std::move(filter));
+    return at->second;
+  }
 
   void share(int index) {
     const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
@@ -141,11 +112,17 @@ class GatherPlanner {
     const std::string_view text = analyzer_.units[static_cast<std::size_t>(use.unit)].statement->text();
     std::vector<std::uint32_t> slots;
     bool grouped = false;
-    const auto filters = filters_of_use(index);
-    if (!filters.empty()) mine.signature += "|" + std::string(alias_of(use));
-    for (const Filter& filter : filters) {
-      mine.signature += "|" + std::string(filter.whole->range.of(text));
-      if (use.unit == 0) grouped |= !slots_in(filter.whole->range, slots);
+    const Needed& wanted = needed_of(index);
+    const auto conditions = wanted.conditions();
+    if (!conditions.empty()) mine.signature += "|" + std::string(alias_of(use));
+    for (const int each : wanted.beside.uses) {
+      const RelationUse& other = analyzer_.uses[static_cast<std::size_t>(each)];
+      mine.signature +=
+          "|with " + other.display + (other.ref->only ? " only " : " ") + std::string(alias_of(other));
+    }
+    for (const parser::Expr* condition : conditions) {
+      mine.signature += "|" + std::string(condition->range.of(text));
+      if (use.unit == 0) grouped |= !slots_in(condition->range, slots);
     }
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       Shared& other = shared_[i];
@@ -154,8 +131,8 @@ class GatherPlanner {
       std::vector<std::uint32_t> others;
       const RelationUse& first = analyzer_.uses[static_cast<std::size_t>(other.use)];
       if (first.unit == 0)
-        for (const Filter& filter : filters_of_use(other.use))
-          grouped |= !slots_in(filter.whole->range, others);
+        for (const parser::Expr* condition : needed_of(other.use).conditions())
+          grouped |= !slots_in(condition->range, others);
       if (grouped) analyzer_.once = true;
       analyzer_.pinned.insert(analyzer_.pinned.end(), slots.begin(), slots.end());
       analyzer_.pinned.insert(analyzer_.pinned.end(), others.begin(), others.end());
@@ -187,15 +164,82 @@ class GatherPlanner {
     return use.ref->alias.given() ? use.ref->alias.name.text : use.ref->name.name();
   }
 
-  // A condition of WHERE that speaks of one table alone, or what an OR says of it: in every arm something.
-  struct Filter {
-    const parser::Expr* whole;
-    std::vector<std::vector<const parser::Expr*>> arms;  // none: the whole
-  };
+  // What is gathered when: first what has few rows, then what those rows lead to.
+  void put_in_order() {
+    const std::size_t count = shared_.size();
+    std::vector<std::set<Shared::Link>> links(count);
+    std::vector<char> begun(count, 0), alone(count, 0);
+    for (std::size_t i = 0; i < analyzer_.uses.size(); ++i) {
+      const std::size_t group = shared_of_[i];
+      if (group == kNotShared) continue;
+      for (std::size_t j = 0; j < i; ++j)
+        if (analyzer_.uses[j].ref == analyzer_.uses[i].ref && shared_of_[j] != kNotShared)
+          alone[group] = alone[shared_of_[j]] = 1;  // a WITH that is used twice
+      std::set<Shared::Link> mine;
+      for (const KeyLink& link : filters_.links_of(static_cast<int>(i)))
+        if (const std::size_t other = shared_of_[static_cast<std::size_t>(link.other)];
+            other != kNotShared && other != group)
+          mine.insert({link.column, other, link.other_column});
+      // All uses of its rows have to say so.
+      if (std::exchange(begun[group], 1) != 0)
+        std::erase_if(links[group], [&](const auto& link) { return !mine.contains(link); });
+      else
+        links[group] = std::move(mine);
+    }
+    const auto own_key = [&](std::size_t group, int column) {
+      const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(shared_[group].use)];
+      return use.table->key.size() == 1 &&
+             use.relation->columns[static_cast<std::size_t>(column)].name == use.table->key.front();
+    };
+    std::vector<bool> chosen(count, false);
+    while (order_.size() < count) {
+      std::size_t best = count;
+      std::tuple<bool, int, bool> best_rank;
+      for (std::size_t group = 0; group < count; ++group) {
+        if (chosen[group]) continue;
+        const bool led_to = std::any_of(links[group].begin(), links[group].end(), [&](const auto& link) {
+          return chosen[link.other] && alone[link.other] == 0;
+        });
+        const bool by_key = std::any_of(links[group].begin(), links[group].end(),
+                                        [&](const auto& link) { return own_key(group, link.column); });
+        const std::tuple<bool, int, bool> rank{!led_to || alone[group] != 0,
+                                               filters_.left_over(shared_[group].use), !by_key};
+        if (best == count || rank < best_rank) {
+          best = group;
+          best_rank = rank;
+        }
+      }
+      for (const auto& link : links[best])
+        if (chosen[link.other] && alone[link.other] == 0 && alone[best] == 0)
+          shared_[best].keys.push_back(
+              {link.column, link.other, link.other_column, " /* keys " + std::to_string(++marks_) + " */"});
+      chosen[best] = true;
+      order_.push_back(best);
+    }
+  }
 
-  std::vector<Filter> filters_of_use(int index) const {
-    const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
-    return use.nullable || use.owner == nullptr ? std::vector<Filter>{} : filters_of(index);
+  void name_key_filters() {
+    for (const Shared& shared : shared_) {
+      if (!shared.relation) continue;
+      const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(shared.use)];
+      for (const Shared::Key& key : shared.keys) {
+        const Shared& other = shared_[key.other];
+        if (!other.relation) continue;
+        const RelationUse& source = analyzer_.uses[static_cast<std::size_t>(other.use)];
+        const Column& values = source.relation->columns[static_cast<std::size_t>(key.other_column)];
+        made_.relations[*shared.relation].relation.keys.push_back(
+            {.mark = key.mark,
+             .column = quote_identifier(alias_of(use)) + "." +
+                       quote_identifier(use.relation->columns[static_cast<std::size_t>(key.column)].name),
+             .of = made_.relations[*other.relation].relation.temporary,
+             .values = values.name,
+             .type = values.type_name});
+      }
+    }
+    std::vector<GatheredTemplate> ordered;
+    for (const std::size_t group : order_)
+      if (shared_[group].relation) ordered.push_back(made_.relations[*shared_[group].relation]);
+    if (ordered.size() == made_.relations.size()) made_.relations = std::move(ordered);
   }
 
   // The text gets the temporary table's name.
@@ -258,29 +302,25 @@ class GatherPlanner {
     std::vector<std::string> key;
     for (const std::string& column : use.table->key) key.push_back(alias + "." + quote_identifier(column));
     const std::vector<Owned> owned{{use.table->map, std::move(key)}};
-    const auto filters = filters_of_use(index);
-    if (filters.empty()) {
+    const Needed& wanted = needed_of(index);
+    if (wanted.own.empty() && wanted.beside.uses.empty() && shared.keys.empty()) {
       relation.text.push_back({.kind = Piece::Kind::kOwnedWhere, .owned = owned});
     } else {
       relation.text.push_back({.text = " WHERE "});
       relation.text.push_back({.kind = Piece::Kind::kOwnedOpen, .owned = owned});
       bool first = true;
-      for (const Filter& filter : filters) {
+      for (const RowFilter& filter : wanted.own) {
         relation.text.push_back({.text = std::exchange(first, false) ? "(" : " AND ("});
-        if (filter.arms.empty()) put_expression(use, filter.whole, relation.text);
-        bool first_arm = true;
-        for (const auto& arm : filter.arms) {
-          relation.text.push_back({.text = std::exchange(first_arm, false) ? "(" : " OR ("});
-          for (const parser::Expr* each : arm) {
-            relation.text.push_back({.text = each == arm.front() ? "(" : " AND ("});
-            put_expression(use, each, relation.text);
-            relation.text.push_back({.text = ")"});
-          }
-          relation.text.push_back({.text = ")"});
-        }
+        put_filter(use, filter, relation.text);
         relation.text.push_back({.text = ")"});
       }
+      if (!wanted.beside.uses.empty()) {
+        if (!std::exchange(first, false)) relation.text.push_back({.text = " AND "});
+        put_beside(use, wanted, relation.text);
+      }
+      if (first) relation.text.push_back({.text = "true"});
       relation.text.push_back({.kind = Piece::Kind::kOwnedClose, .owned = owned});
+      for (const Shared::Key& each : shared.keys) relation.text.push_back({.text = each.mark});
     }
     for (std::size_t i = 0; i < analyzer_.uses.size(); ++i)
       if (shared_of_[i] == shared_of_[static_cast<std::size_t>(index)])
@@ -316,38 +356,52 @@ class GatherPlanner {
     }
   }
 
-  // WHERE's conditions on this table alone.
+  void put_filter(const RelationUse& use, const RowFilter& filter, TextTemplate& to) const {
+    if (filter.arms.empty()) return put_expression(use, filter.whole, to);
+    bool first_arm = true;
+    for (const auto& arm : filter.arms) {
+      to.push_back({.text = std::exchange(first_arm, false) ? "(" : " OR ("});
+      for (const parser::Expr* each : arm) {
+        to.push_back({.text = each == arm.front() ? "(" : " AND ("});
+        put_expression(use, each, to);
+        to.push_back({.text = ")"});
+      }
+      to.push_back({.text = ")"});
+    }
+  }
+
+  // Rows of the tables beside it that go with the row.
+  void put_beside(const RelationUse& use, const Needed& wanted, TextTemplate& to) const {
+    std::string from;
+    for (const int each : wanted.beside.uses) {
+      const RelationUse& other = analyzer_.uses[static_cast<std::size_t>(each)];
+      from += (from.empty() ? "" : ", ") + std::string(other.ref->only ? "ONLY " : "") +
+              quote_identifier(other.relation->schema) + "." + quote_identifier(other.relation->name) + " AS " +
+              quote_identifier(alias_of(other));
+    }
+    to.push_back({.text = "EXISTS (SELECT FROM " + from + " WHERE "});
+    bool first = true;
+    const auto open = [&] { to.push_back({.text = std::exchange(first, false) ? "(" : " AND ("}); };
+    for (const parser::Expr* condition : wanted.beside.conditions) {
+      open();
+      put_expression(use, condition, to);
+      to.push_back({.text = ")"});
+    }
+    for (const auto& [other, filter] : wanted.of_those) {
+      open();
+      put_filter(use, filter, to);
+      to.push_back({.text = ")"});
+    }
+    to.push_back({.text = ")"});
+  }
+
+  // A condition of WHERE or ON.
   void put_expression(const RelationUse& use, const parser::Expr* expr, TextTemplate& to) const {
     if (use.unit == 0)
       to.push_back({.kind = Piece::Kind::kOwn, .range = expr->range});
     else
       to.push_back({.text = std::string(expr->range.of(
                         analyzer_.units[static_cast<std::size_t>(use.unit)].statement->text()))});
-  }
-
-  [[nodiscard]] std::vector<Filter> filters_of(int index) const {
-    const RelationUse& use = analyzer_.uses[static_cast<std::size_t>(index)];
-    std::vector<Filter> found;
-    if (use.block == nullptr || use.block->where == nullptr) return found;
-    std::vector<const parser::Expr*> all;
-    Analyzer::conjuncts(use.block->where, all);
-    const OwnCondition own(analyzer_, index, *use.owner->scope);
-    for (const parser::Expr* conjunct : all)
-      if (conjunct->kind != ExprKind::kLiteral && own.holds(conjunct)) {
-        found.push_back({conjunct, {}});
-      } else if (const auto* either = as<parser::BoolExpr>(conjunct); either != nullptr && either->is_or) {
-        Filter filter{conjunct, {}};
-        for (const parser::Expr* arm : either->args) {
-          std::vector<const parser::Expr*> parts, mine;
-          Analyzer::conjuncts(arm, parts);
-          for (const parser::Expr* part : parts)
-            if (part->kind != ExprKind::kLiteral && own.holds(part)) mine.push_back(part);
-          if (mine.empty()) break;
-          filter.arms.push_back(std::move(mine));
-        }
-        if (filter.arms.size() == either->args.size()) found.push_back(std::move(filter));
-      }
-    return found;
   }
 
   void put_views() {
@@ -370,6 +424,8 @@ class GatherPlanner {
   Analyzer& analyzer_;
   const Analysis& analysis_;
   std::string prefix_;
+  RowFilters filters_;
+  std::map<int, Needed> needed_;
   TextEdits main_{analyzer_.statement().text(), true};
   std::vector<std::unique_ptr<TextEdits>> of_units_;
   std::vector<bool> holds_;  // units with a gathered table in them
@@ -377,6 +433,8 @@ class GatherPlanner {
   static constexpr std::size_t kNotShared = SIZE_MAX;
   std::vector<Shared> shared_;
   std::vector<std::size_t> shared_of_;  // as analyzer_.uses
+  std::vector<std::size_t> order_;      // of shared_
+  int marks_ = 0;
   GatherTemplate made_;
 };
 

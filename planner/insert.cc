@@ -180,6 +180,7 @@ class InsertAnalysis {
       return TextTemplate{Piece{.kind = Piece::Kind::kOwn, .range = {begin, end}}};
     };
     PourTemplate made;
+    made.at_once = insert_.on_conflict != nullptr && insert_.on_conflict->do_update;
     made.source = own(source->range.begin, source->range.end);
     made.head = own(whole.begin, source->range.begin);
     if (source->range.end < whole.end) made.tail = own(source->range.end, whole.end);
@@ -260,12 +261,6 @@ class InsertAnalysis {
       if (const std::string what = own_default(column); !what.empty()) return what;
     }
     return {};
-  }
-
-  static std::string own_default(const Column& column) {
-    if (column.identity != 0) return "the identity column " + column.name;
-    if (column.default_expression.empty() || constant_default(column.default_expression)) return {};
-    return "the default of column " + column.name;
   }
 
   // Rows for all shards: what each would make for itself is worked out once. Says what cannot be.
@@ -435,22 +430,46 @@ class InsertAnalysis {
     made.display = target.display;
     made.key = target.table->key;
     made.returning = !insert_.returning.empty();
-    std::optional<CellCollector> cells;
-    if (target.relation != nullptr) cells.emplace(insert_, *target.relation, analyzer_.statement().text());
+    // What the key wants worked out, and that with what says the time.
+    std::optional<CellCollector> cells, timed;
+    const std::string_view text = analyzer_.statement().text();
+    if (target.relation != nullptr) {
+      cells.emplace(insert_, *target.relation, text);
+      timed.emplace(insert_, *target.relation, text);
+    }
     std::size_t width = 0;
+    const auto& calls = analyzer_.time_calls;
+    const auto says_time = [&](const parser::Expr& value) {
+      return std::any_of(calls.begin(), calls.end(), [&](const parser::Range& call) {
+        return call.begin >= value.range.begin && call.end <= value.range.end;
+      });
+    };
+    bool timely = false;
     const auto add = [&](const parser::List<const parser::Expr*>* row) {
       if (cells) cells->next_row();
+      if (timed) timed->next_row();
+      for (std::size_t at = 0; timed && row != nullptr && at < row->size(); ++at)
+        if (says_time(*(*row)[at])) timely |= timed->take_value(*(*row)[at], at);
       if (row != nullptr) width = row->size();
       auto& values = made.rows.emplace_back();
       for (std::size_t i = 0; i < made.key.size(); ++i)
         values.push_back(value_of(target, i, row, cells ? &*cells : nullptr));
+      for (std::size_t i = 0; timed && i < made.key.size(); ++i) (void)value_of(target, i, row, &*timed);
     };
     if (values_ == nullptr)
       add(nullptr);
     else
       for (const auto& row : values_->values) add(&row);
     place_rows(made);
-    if (cells) made.work_out = cells->make(analyzer_.whole, width);
+    std::vector<parser::Range> times;
+    for (const parser::Range& call : calls)
+      if (values_ != nullptr && call.begin >= values_->value_rows.back().end) times.push_back(call);
+    const bool at_time = (timely || !times.empty()) && !analyzer_.precise_times;
+    if (cells && !cells->empty())
+      made.work_out = at_time && insert_.returning.empty() ? timed->make(analyzer_.whole, width, times)
+                                                           : cells->make(analyzer_.whole, width);
+    else if (timed && at_time && insert_.returning.empty())
+      made.timed = timed->make(analyzer_.whole, width, times);
     if (!rest_problem_.empty() ||
         (shape_ && shape_->distribution.kind == Distribution::Kind::kSpread && !analysis_.tables.empty()))
       made.unsplittable = refused("INSERT of rows for several shards that reads sharded tables in a subquery",
@@ -556,6 +575,12 @@ class InsertAnalysis {
 };
 
 }  // namespace
+
+std::string own_default(const Column& column) {
+  if (column.identity != 0) return "the identity column " + column.name;
+  if (column.default_expression.empty() || constant_default(column.default_expression)) return {};
+  return "the default of column " + column.name;
+}
 
 void analyse_insert(Analyzer& analyzer, const parser::Insert& insert, Analysis& analysis) {
   InsertAnalysis(analyzer, insert, analysis).run();

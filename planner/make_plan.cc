@@ -56,7 +56,7 @@ class Planner {
     if (analysis_.fixed) return analysis_.fixed->plan;
     if (analysis_.work_out)
       return work_out_write(*analysis_.work_out, {analysis_.units, values_, map_, home_or_any(), 0});
-    if (analysis_.pour) return poured(*analysis_.pour);
+    if (analysis_.pour) return worked_out_first() ? times() : poured(*analysis_.pour);
     if (analysis_.insert) return insert();
     if (analysis_.tables.empty()) return without_keys();
     if (analysis_.point && !analysis_.home && analysis_.key_updates.empty()) {
@@ -104,12 +104,17 @@ class Planner {
     const bool one = all_.shards.size() == 1 && (!analysis_.home || all_.shards.front() == home);
     if (one) return route(all_.shards.front(), only_points);
     if (const auto* refused = std::get_if<Error>(&analysis_.several)) return fail(*refused);
+    if (worked_out_first()) return times();
     if (const auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several)) return several(*fan_out);
     if (const auto* pour = std::get_if<PourTemplate>(&analysis_.several)) return poured(*pour);
     if (const auto* gather = std::get_if<GatherTemplate>(&analysis_.several)) return gathered(*gather);
     return fail(sqlstate::kNotSupported, "this statement over several shards is not supported",
                 "Say with = which sharding key it is for.");
   }
+
+  // Several shards would each have a now() of their own.
+  [[nodiscard]] bool worked_out_first() const { return analysis_.times && !values_.explains; }
+  Result<Plan> times() { return work_out_write(*analysis_.times, {analysis_.units, values_, map_, 0, 0}); }
 
   Result<Plan> poured(const PourTemplate& pour) {
     const RenderContext context{analysis_.units, values_, map_, 0, 0};
@@ -118,6 +123,7 @@ class Planner {
     KG_TRY(made.head, render(pour.head, context));
     KG_TRY(made.tail, render(pour.tail, context));
     made.untyped = pour.untyped;
+    made.at_once = pour.at_once;
     return Plan(std::move(made));
   }
 
@@ -300,6 +306,7 @@ class Planner {
     made.tier = gather.tier;
     made.writes = gather.writes;
     made.cursor = gather.cursor;
+    made.hold = gather.hold;
     // The home shard when its tables are read, else a shard that has rows anyway.
     made.finisher = gather.needs_home ? home : all_.shards.front();
     for (const GatheredTemplate& relation : gather.relations) {
@@ -378,6 +385,8 @@ Result<Plan> Planner::insert() {
   if (texts.size() != rows.size())
     return fail(sqlstate::kNotSupported, "INSERT of these rows into " + insert.display + " for several shards",
                 "Insert them with one statement for each sharding key.");
+  if (insert.timed && !values_.explains)
+    return work_out_insert(*insert.timed, rows, insert, {analysis_.units, values_, map_, 0, 0});
   FanOut made;
   made.writes = true;
   std::vector<ShardId> order;
@@ -429,6 +438,9 @@ bool depends_on_parameters(const Analysis& analysis, const parser::Normaliser& n
 }
 bool needs_home(const Analysis& analysis) {
   return analysis.home;
+}
+std::vector<std::string> times_of(const Analysis& analysis) {
+  return analysis.times ? analysis.times->expressions : std::vector<std::string>{};
 }
 std::size_t bytes_of(const Analysis& analysis) {
   return analysis.bytes;

@@ -92,6 +92,17 @@ struct FanOut {
   friend bool operator==(const FanOut&, const FanOut&) = default;
 };
 
+// Only rows whose column has a value that another relation, gathered before, has in one of its: where those are
+// few, the tasks' texts get the condition in the place of `mark`.
+struct KeyFilter {
+  std::string mark;    // a comment
+  std::string column;  // as the tasks' texts name it
+  std::string of;      // the other relation's temporary table
+  std::string values;  // its column, unquoted
+  std::string type;    // of that, as format_type() writes it
+  friend bool operator==(const KeyFilter&, const KeyFilter&) = default;
+};
+
 // A temporary table that is filled from several shards before the final statement runs.
 struct GatheredRelation {
   std::string temporary;             // its name, unquoted
@@ -101,6 +112,7 @@ struct GatheredRelation {
   // As format_type() writes them; none: PostgreSQL finds them out from a task's text.
   std::vector<std::string> types;
   std::vector<std::string> indexed;  // columns that the final statement looks rows up by, again and again
+  std::vector<KeyFilter> keys;
   friend bool operator==(const GatheredRelation&, const GatheredRelation&) = default;
 };
 
@@ -114,6 +126,7 @@ struct Gather {
   bool writes = false;
   // The cursor that the final statement declares: the tables stay until the transaction ends.
   std::string cursor;
+  bool hold = false;  // that is WITH HOLD: it outlives its transaction, and the tables
   friend bool operator==(const Gather&, const Gather&) = default;
 };
 
@@ -126,8 +139,14 @@ struct CopyIn {
   Format format = Format::kText;
   char delimiter = '\t', quote = '"', escape = '"';
   std::string null_text = "\\N";
+  // CSV, of each key column: a quoted null_text is NULL too; one without quotes is not.
+  std::vector<bool> force_null, force_not_null;
   bool header = false;
   std::vector<ShardId> shards;  // that may receive rows
+  // A replicated table with defaults that each shard would make for itself: the rows go into this temporary
+  // table of the one shard, which makes them, and `fill` into the table afterwards. Empty: straight into it.
+  std::string stage;
+  std::vector<std::string> fill;  // of a Pour: its head and its source
   friend bool operator==(const CopyIn&, const CopyIn&) = default;
 };
 
@@ -169,6 +188,9 @@ struct Pour {
   std::string source;
   std::string head, tail;
   std::vector<bool> untyped;  // columns that are literals: the target's column says of which type
+  // ON CONFLICT DO UPDATE: a row may be hit once, so all rows are one INSERT, or it is refused.
+  bool at_once = false;
+  ShardId where = 0;  // the shard that can say what the source is; 0: any
   friend bool operator==(const Pour&, const Pour&) = default;
 };
 

@@ -120,6 +120,9 @@ struct Printer {
       for (std::size_t i = 0; i < relation.indexed.size(); ++i)
         head += (i > 0 ? ", " : ", index on ") + relation.indexed[i];
       lines.push_back(std::move(head));
+      for (const KeyFilter& key : relation.keys)
+        lines.push_back("   " + key.mark + ": AND " + key.column + " is one of " + key.of + "." + key.values +
+                        ", when they are few");
       print_tasks(relation.tasks, map, own_text, "    ", lines);
     }
     lines.push_back("  text: " + (plan.text.empty() ? std::string(own_text) : plan.text));
@@ -132,6 +135,7 @@ struct Printer {
       head += "rows by map " + plan.map + ", key in column";
       for (const int column : plan.key_columns) head += " " + std::to_string(column + 1);
     }
+    if (!plan.stage.empty()) head = "copy in, rows are completed on one shard and go to every shard";
     lines.push_back(head);
     std::string shards = "  shards:";
     for (const ShardId shard : plan.shards) shards += " " + shard_name(shard, map);

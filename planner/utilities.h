@@ -43,6 +43,7 @@ class Utilities {
   }
 
  private:
+  void stage(const parser::Copy& copy, const RelationUse& use, CopyIn& in) const;
   void at_home() {
     analysis_.home = true;
     analysis_.writes = true;

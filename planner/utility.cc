@@ -188,12 +188,6 @@ void Utilities::operator()(const parser::DeclareCursor* declare) {
   analysis_.anywhere = false;
   if (analysis_.tables.empty()) analysis_.home = true;
   if (analysis_.tables.empty() || std::holds_alternative<Error>(analysis_.several)) return;
-  if (declare->hold) {
-    analysis_.several = refused("a cursor WITH HOLD over several shards",
-                                "Leave WITH HOLD out and read the rows in the transaction, or say with = which "
-                                "sharding key it is for.");
-    return;
-  }
   // Rows are brought together where the cursor is, whatever the query.
   auto gather = gather_of(analyzer_, analysis_, "kg_" + std::string(declare->name.text));
   if (!gather) {
@@ -202,6 +196,7 @@ void Utilities::operator()(const parser::DeclareCursor* declare) {
     return;
   }
   gather->cursor = declare->name.text;
+  gather->hold = declare->hold;
   analysis_.several = std::move(*gather);
 }
 

@@ -56,17 +56,17 @@ namespace {
 
 // The text of `whole` with the calls taken out of it. False: they do not lie there one after the other.
 bool take_out(std::vector<parser::Range> calls, std::string_view text, parser::Range whole,
-              WorkOutTemplate& made) {
+              const TextEdits& edits, WorkOutTemplate& made) {
   std::sort(calls.begin(), calls.end(),
             [](const parser::Range& a, const parser::Range& b) { return a.begin < b.begin; });
   std::uint32_t at = whole.begin;
   for (const parser::Range& call : calls) {
     if (call.begin < at || call.end > whole.end) return false;
-    made.parts.push_back({Piece{.kind = Piece::Kind::kOwn, .range = {at, call.begin}}});
+    made.parts.push_back(edits.make({at, call.begin}));
     made.expressions.emplace_back(call.of(text));
     at = call.end;
   }
-  made.parts.push_back({Piece{.kind = Piece::Kind::kOwn, .range = {at, whole.end}}});
+  made.parts.push_back(edits.make({at, whole.end}));
   return true;
 }
 
@@ -79,7 +79,8 @@ std::optional<WorkOutTemplate> CellCollector::make(parser::Range whole, std::siz
   if (!times.empty()) {
     if (insert_.source == nullptr) return std::nullopt;
     const std::uint32_t behind = insert_.source->body->value_rows.back().end;
-    if (!take_out(std::move(times), text_, {behind, whole.end}, made)) return std::nullopt;
+    if (!take_out(std::move(times), text_, {behind, whole.end}, TextEdits(text_, true), made))
+      return std::nullopt;
   }
   TextEdits edits(text_, true);
   std::string added;
@@ -112,7 +113,18 @@ std::optional<WorkOutTemplate> CellCollector::make(parser::Range whole, std::siz
 std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole) {
   if (analyzer.time_calls.empty()) return std::nullopt;
   WorkOutTemplate made;
-  if (!take_out(analyzer.time_calls, analyzer.statement().text(), whole, made)) return std::nullopt;
+  const std::string_view text = analyzer.statement().text();
+  if (!take_out(analyzer.time_calls, text, whole, TextEdits(text, true), made)) return std::nullopt;
+  return made;
+}
+
+std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer) {
+  if (analyzer.time_calls.empty() || analyzer.precise_times) return std::nullopt;
+  const std::string_view text = analyzer.statement().text();
+  TextEdits edits(text, true);
+  for (const auto& [end, name] : analyzer.named_by_time) edits.insert(end, " AS " + quote_identifier(name));
+  WorkOutTemplate made;
+  if (!take_out(analyzer.time_calls, text, analyzer.whole, edits, made)) return std::nullopt;
   return made;
 }
 
@@ -259,8 +271,10 @@ std::string query_of(const WorkOut& plan) {
   std::string query;
   for (std::size_t i = 0; i < plan.expressions.size(); ++i) {
     // OFFSET 0 keeps PostgreSQL from working a value out twice.
+    // JSON writes times so that every session reads the same in them.
     query += (i > 0 ? " UNION ALL SELECT " : "SELECT ") + std::to_string(i) +
-             ", v::pg_catalog.text, pg_catalog.pg_typeof(v)::pg_catalog.text FROM (SELECT (" +
+             ", CASE pg_catalog.pg_typeof(v)::pg_catalog.oid WHEN 1184 THEN pg_catalog.to_json(v) #>> '{}' "
+             "ELSE v::pg_catalog.text END, pg_catalog.pg_typeof(v)::pg_catalog.text FROM (SELECT (" +
              plan.expressions[i] + ") AS v OFFSET 0) AS worked";
   }
   return query + " ORDER BY 1";

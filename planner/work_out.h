@@ -40,6 +40,9 @@ class CellCollector {
 
 // An UPDATE or DELETE that says now() and the like, and nothing else that shards would differ in.
 std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole);
+// The same for what several shards do: all of them shall see one time. A column that PostgreSQL calls after
+// such a call gets that name.
+std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer);
 // Whether times can be worked out: none is in RETURNING, where the column's name would become another.
 bool times_can_be_worked_out(const Analyzer& analyzer, parser::Range returning);
 

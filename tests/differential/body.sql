@@ -710,3 +710,170 @@ SELECT count(*) FROM drafts;
 ROLLBACK;
 -- must
 SELECT count(*) FROM drafts;
+
+-- One time for all shards.
+-- must
+SELECT count(DISTINCT now()) FROM orders;
+-- must
+SELECT min(now()) = max(current_timestamp), count(*) FROM orders;
+-- must
+SELECT count(DISTINCT now()), now() - max(now()) FROM orders;
+-- must
+SELECT count(DISTINCT length('abc')), length('abc') FROM orders;
+-- must
+SELECT count(*) FROM (SELECT DISTINCT now() AS n, localtime, current_date FROM orders) x;
+-- must
+SELECT now() > placed, now()::date - current_date, CASE WHEN id > 1 THEN now() - now() ELSE '1 hour' END FROM orders ORDER BY tenant, id;
+-- must
+SELECT now() = now(), (SELECT now() FROM countries LIMIT 0), count(*) FROM orders WHERE placed < now() AND now() = (SELECT now()) GROUP BY now();
+-- must
+SELECT count(*) FROM orders o, now() n WHERE o.placed < n;
+-- must
+SELECT min(now) = max(now) FROM (SELECT now(), tenant FROM orders UNION ALL SELECT current_timestamp, 1 FROM lines) x;
+-- must
+PREPARE timed AS SELECT count(DISTINCT now()), count(*) FROM orders WHERE placed < now() AND id > $1;
+-- must
+EXECUTE timed (1);
+DEALLOCATE timed;
+-- must
+UPDATE stock SET seen = now() WHERE held > 0;
+-- must
+SELECT count(DISTINCT seen) FROM stock WHERE held > 0;
+UPDATE stock SET seen = NULL;
+-- must
+INSERT INTO drafts (tenant, id, what) VALUES (1, 7001, now()::text), (5, 7001, now()::text), (9, 7001, now()::text);
+-- must
+SELECT count(DISTINCT what) FROM drafts WHERE id = 7001;
+DELETE FROM drafts WHERE id = 7001;
+-- A transaction that may not write, and one that failed to.
+BEGIN READ ONLY;
+SAVEPOINT a;
+INSERT INTO drafts (tenant, id, what) VALUES (1, 900, 'x'), (5, 901, 'y'), (9, 902, 'z');
+ROLLBACK TO a;
+DELETE FROM countries;
+ROLLBACK TO a;
+-- must
+SELECT count(*) FROM drafts;
+-- must
+COMMIT;
+BEGIN;
+SAVEPOINT a;
+UPDATE orders SET note = 'x';
+ROLLBACK TO a;
+SET TRANSACTION READ ONLY;
+UPDATE orders SET note = 'x';
+ROLLBACK TO a;
+-- must
+COMMIT;
+-- Cursors that stay.
+BEGIN;
+-- must
+DECLARE c CURSOR WITH HOLD FOR SELECT tenant, id, note FROM orders ORDER BY tenant, id;
+-- must
+FETCH 3 FROM c;
+-- must
+COMMIT;
+-- must
+FETCH 3 FROM c;
+-- must
+SELECT count(*) FROM orders;
+-- must
+FETCH ALL FROM c;
+CLOSE c;
+-- must
+DECLARE d CURSOR WITH HOLD FOR SELECT o.id, count(*) FROM orders o JOIN lines l ON l.line = o.id GROUP BY o.id ORDER BY o.id;
+-- must
+FETCH 1 FROM d;
+-- must
+FETCH ALL FROM d;
+CLOSE d;
+BEGIN;
+-- must
+DECLARE c CURSOR WITH HOLD FOR SELECT tenant, id, now() = now() FROM orders ORDER BY tenant, id;
+-- must
+UPDATE orders SET note = 'held' WHERE tenant IN (1, 8);
+-- must
+COMMIT;
+-- must
+FETCH 3 FROM c;
+CLOSE c;
+BEGIN;
+DECLARE c CURSOR WITH HOLD FOR SELECT tenant, id FROM orders ORDER BY tenant, id;
+ROLLBACK;
+FETCH 1 FROM c;
+-- Tables of the home shard that are made from what several have.
+-- must
+CREATE TEMP TABLE taken AS SELECT tenant, count(*) AS n, sum(amount) FROM orders GROUP BY tenant;
+-- must
+SELECT * FROM taken ORDER BY tenant;
+-- must
+SELECT o.tenant, o.id, t.n FROM taken t JOIN orders o USING (tenant) ORDER BY 1, 2;
+-- must
+SELECT tenant, id, note INTO TEMP others FROM orders WHERE tenant = 8;
+-- must
+SELECT * FROM others ORDER BY tenant, id;
+-- must
+DROP TABLE taken, others;
+-- must
+CREATE TABLE made (t, n) AS SELECT tenant, avg(amount) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 4;
+-- must
+SELECT * FROM made ORDER BY t;
+-- must
+CREATE TABLE IF NOT EXISTS made AS SELECT 1 AS x, tenant FROM orders;
+-- must
+CREATE TABLE empty_one AS SELECT * FROM stock WITH NO DATA;
+-- must
+SELECT * FROM empty_one;
+-- must
+DROP TABLE made, empty_one;
+
+-- INSERT ... SELECT whose rows go elsewhere, and hit a row twice far apart.
+INSERT INTO drafts (tenant, id, what) VALUES (1, 8000, 'old'), (7, 8001, 'old');
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT g % 3, 8100 + g % 700, 'x' FROM generate_series(0, 2100) g ON CONFLICT (tenant, id) DO UPDATE SET what = drafts.what || excluded.what;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT g % 10, 8000 + g, 'new' FROM generate_series(0, 1900) g ON CONFLICT (tenant, id) DO UPDATE SET what = drafts.what || excluded.what RETURNING id, what;
+-- must
+INSERT INTO drafts (tenant, id, what) SELECT g % 10, 8000 + g, 'again' FROM generate_series(0, 1900) g ON CONFLICT (tenant, id) DO UPDATE SET what = drafts.what || excluded.what WHERE drafts.id > 9000;
+-- must
+SELECT count(*), count(DISTINCT what), min(what), max(what) FROM drafts;
+DELETE FROM drafts;
+-- COPY.
+-- must
+-- data 1\t1\tone\n5\t1\tfive\n9\t1\t\\N\n
+COPY drafts FROM STDIN;
+-- must
+-- data 5;2;a\n6;3;\n
+COPY drafts (tenant, id, what) FROM STDIN (FORMAT csv, DELIMITER ';', FORCE_NOT_NULL (what));
+-- must
+COPY drafts TO STDOUT;
+-- must
+-- data kiwi,1,"",\n,2,"",\n"",3,,\n
+COPY stock (item, place, held, tags) FROM STDIN (FORMAT csv, FORCE_NULL (held), FORCE_NOT_NULL (item));
+-- must
+SELECT item, place, held FROM stock WHERE place < 4 AND (item = 'kiwi' OR item = '');
+-- must
+-- data none,1,1\n
+COPY stock (item, place, held) FROM STDIN (FORMAT csv, NULL 'none', FORCE_NOT_NULL (item));
+-- must
+SELECT item, place, held FROM stock WHERE item IN ('none', '');
+DELETE FROM stock WHERE item IN ('kiwi', 'none', '');
+-- must
+-- data sea\nlake\n
+COPY marks (code) FROM STDIN;
+-- must
+SELECT count(*), count(DISTINCT at), count(DISTINCT id) FROM marks WHERE code IN ('sea', 'lake');
+-- must
+SELECT count(*) FROM orders o, marks m WHERE m.code = 'lake' AND m.at <= now() AND m.id > 0;
+-- data sea\n
+COPY marks (code) FROM STDIN;
+BEGIN;
+UPDATE orders SET note = 'copied' WHERE tenant IN (1, 8);
+-- must
+-- data pond,2020-01-01\ncity,\n
+COPY marks (code, until) FROM STDIN (FORMAT csv);
+-- must
+SELECT code, until FROM marks WHERE code IN ('pond', 'city', 'sea');
+-- must
+COMMIT;
+DELETE FROM marks WHERE code IN ('sea', 'lake', 'pond', 'city');

@@ -8,7 +8,8 @@ what is refused is counted and listed, a statement marked `-- must` may not be, 
     KINTSUGI_SHARDS    which numbers of shards (default: 1 2 5)
 
 A body is a file of statements that end in `;` at the end of a line. `-- ordered` before one says that its rows come in a
-fixed order although it has no ORDER BY at its end.
+fixed order although it has no ORDER BY at its end. `-- data a\tb\n` before a COPY FROM STDIN is what it gets; of a COPY TO
+STDOUT the lines are compared, in any order.
 """
 
 import os
@@ -30,8 +31,8 @@ MODES = "simple", "text", "binary"
 
 
 class Statement:
-    def __init__(self, text, marks, line):
-        self.text, self.marks, self.line = text, marks, line
+    def __init__(self, text, marks, line, data=""):
+        self.text, self.marks, self.line, self.data = text, marks, line, data
         folded = re.sub(r"\s+", " ", text.lower())
         depth = 0
         top = ""
@@ -46,13 +47,15 @@ class Statement:
 
 
 def read_body(path):
-    statements, lines, marks, first = [], [], set(), 0
+    statements, lines, marks, first, data = [], [], set(), 0, ""
     with open(path) as file:
         for number, line in enumerate(file, 1):
             stripped = line.strip()
             if not lines and stripped.startswith("--"):
                 if stripped in ("-- must", "-- ordered", "-- refused"):
                     marks.add(stripped[3:])
+                elif stripped.startswith("-- data "):
+                    data = stripped[8:].replace("\\n", "\n").replace("\\t", "\t")
                 continue
             if not stripped and not lines:
                 continue
@@ -60,8 +63,8 @@ def read_body(path):
                 first = number
             lines.append(line)
             if stripped.endswith(";"):
-                statements.append(Statement("".join(lines).strip().rstrip(";"), marks, first))
-                lines, marks = [], set()
+                statements.append(Statement("".join(lines).strip().rstrip(";"), marks, first, data))
+                lines, marks, data = [], set(), ""
     return statements
 
 
@@ -72,6 +75,18 @@ def observe(connection, statement, mode):
         result = connection.exec_(text)
     else:
         result = connection.exec_params(text, [], result_format=1 if mode == "binary" else 0)
+    copied = []
+    if result.status == pq.ExecStatus.COPY_IN:
+        connection.put_copy_data(statement.data.encode())
+        connection.put_copy_end()
+        result = last_of(connection)
+    elif result.status == pq.ExecStatus.COPY_OUT:
+        while True:
+            size, line = connection.get_copy_data(0)
+            if size <= 0:
+                break
+            copied.append((bytes(line),))
+        result = last_of(connection)
     if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE):
         state = result.error_field(pq.DiagnosticField.SQLSTATE)
         message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)
@@ -82,9 +97,17 @@ def observe(connection, statement, mode):
         for i in range(result.nfields)
     ]
     rows = [tuple(result.get_value(r, c) for c in range(result.nfields)) for r in range(result.ntuples)]
+    rows += copied
     if not statement.ordered:
         rows.sort(key=lambda row: [(value is None, value or b"") for value in row])
     return "rows", (result.command_status, columns, rows), ""
+
+
+def last_of(connection):
+    result = connection.get_result()
+    while more := connection.get_result():
+        result = more
+    return result
 
 
 def same(left, right):

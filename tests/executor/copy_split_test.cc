@@ -47,6 +47,18 @@ void expect_split(const CopyIn& plan, std::string_view data, const std::string& 
   }
 }
 
+TEST(CopySplit, KnowsWhatForceNullAndForceNotNullMean) {
+  CopyIn plan = plan_of(CopyIn::Format::kCsv);
+  plan.null_text = "150";
+  EXPECT_EQ(split(plan, "\"150\",a\n"), "|\"150\",a\n|");
+  EXPECT_TRUE(split(plan, "150,a\n").starts_with("KG003"));
+  plan.force_null = {true};
+  EXPECT_TRUE(split(plan, "\"150\",a\n").starts_with("KG003"));
+  plan.force_not_null = {true};
+  EXPECT_EQ(split(plan, "150,a\n"), "|150,a\n|");
+  EXPECT_TRUE(split(plan, "\"150\",a\n").starts_with("KG003"));
+}
+
 TEST(CopySplit, TextRowsGoToTheirShards) {
   const CopyIn plan = plan_of(CopyIn::Format::kText);
   expect_split(plan, "1\ta\n150\tb\n-7\tc\n250\t\\N\n", "1\ta\n-7\tc\n|150\tb\n|250\t\\N\n");

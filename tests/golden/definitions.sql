@@ -58,8 +58,10 @@ CREATE TABLE t AS SELECT * FROM settings
 -- tier 1: route to s1, writes
 
 CREATE TABLE t AS SELECT * FROM orders
--- refused 0A000: CREATE TABLE AS of a sharded table that the home shard alone would have
---   hint: Make a table with CREATE TABLE and fill it with INSERT ... SELECT, or leave the tables of the home shard out.
+-- tier 4: gather on s1, writes
+--   kg_0 of public.orders (tenant_id bigint, id bigint, status text, amount numeric, qty integer, placed timestamp with time zone, note character varying, code text COLLATE "C", plan_id integer)
+--     s1, s2, s3: SELECT "tenant_id", "id", "status", "amount", "qty", "placed", "note", "code", "plan_id" FROM "public"."orders" AS "orders"
+--   text: CREATE TABLE t AS SELECT * FROM kg_0 AS "orders"
 
 ALTER TABLE orders ADD COLUMN x int
 -- definition on 3 shards

@@ -518,7 +518,10 @@ SELECT * FROM nowhere
 -- tier 1: route to s1
 
 SELECT * FROM orders, nowhere
--- refused 42P01: relation "nowhere" does not exist
+-- tier 4: gather on s1
+--   kg_0 of public.orders (tenant_id bigint, id bigint, status text, amount numeric, qty integer, placed timestamp with time zone, note character varying, code text COLLATE "C", plan_id integer)
+--     s1, s2, s3: SELECT "tenant_id", "id", "status", "amount", "qty", "placed", "note", "code", "plan_id" FROM "public"."orders" AS "orders"
+--   text: SELECT * FROM kg_0 AS "orders", nowhere
 
 SELECT relname FROM pg_class
 -- tier 1: route to s1

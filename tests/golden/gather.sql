@@ -21,7 +21,8 @@ SELECT o.id, i.sku FROM orders o JOIN items i ON i.order_id = o.id WHERE o.statu
 --   kg_0 of public.orders (id bigint, status text)
 --     s1, s2, s3: SELECT "id", "status" FROM "public"."orders" AS "o" WHERE (o.status = 'open')
 --   kg_1 of public.items (order_id bigint, sku text, price numeric)
---     s1, s2, s3: SELECT "order_id", "sku", "price" FROM "public"."items" AS "i" WHERE (i.price > 5)
+--     /* keys 1 */: AND "i"."order_id" is one of kg_0.id, when they are few
+--     s1, s2, s3: SELECT "order_id", "sku", "price" FROM "public"."items" AS "i" WHERE (i.price > 5) /* keys 1 */
 --   text: SELECT o.id, i.sku FROM kg_0 o JOIN kg_1 i ON i.order_id = o.id WHERE o.status = 'open' AND i.price > 5
 
 SELECT c.name, o.id FROM customers c JOIN orders o ON o.note = c.name
@@ -29,7 +30,8 @@ SELECT c.name, o.id FROM customers c JOIN orders o ON o.note = c.name
 --   kg_0 of public.customers (name text)
 --     s2, s3: SELECT "name" FROM "public"."customers" AS "c"
 --   kg_1 of public.orders (id bigint, note character varying)
---     s1, s2, s3: SELECT "id", "note" FROM "public"."orders" AS "o"
+--     /* keys 1 */: AND "o"."note" is one of kg_0.name, when they are few
+--     s1, s2, s3: SELECT "id", "note" FROM "public"."orders" AS "o" WHERE true /* keys 1 */
 --   text: SELECT c.name, o.id FROM kg_0 c JOIN kg_1 o ON o.note = c.name
 
 SELECT s.value, o.id FROM settings s JOIN orders o ON o.status = s.key
@@ -114,8 +116,9 @@ SELECT count(*) FROM moves m JOIN moves2 n ON m.v = n.w
 --     s1: SELECT "v" FROM "public"."moves" AS "m" WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
 --     s2: SELECT "v" FROM "public"."moves" AS "m"
 --   kg_1 of public.moves2 (w text)
---     s1: SELECT "w" FROM "public"."moves2" AS "n" WHERE (("n"."id" >= '10'::integer AND "n"."id" < '20'::integer) IS NOT TRUE)
---     s2: SELECT "w" FROM "public"."moves2" AS "n"
+--     /* keys 1 */: AND "n"."w" is one of kg_0.v, when they are few
+--     s1: SELECT "w" FROM "public"."moves2" AS "n" WHERE (("n"."id" >= '10'::integer AND "n"."id" < '20'::integer) IS NOT TRUE) AND (true) /* keys 1 */
+--     s2: SELECT "w" FROM "public"."moves2" AS "n" WHERE true /* keys 1 */
 --   text: SELECT count(*) FROM kg_0 m JOIN kg_1 n ON m.v = n.w
 
 SELECT o FROM orders o ORDER BY status
@@ -146,10 +149,9 @@ SELECT avg(qty) FROM orders WHERE qty > $1 AND tenant_id < 150
 --   text: SELECT (pg_catalog.sum(kg_a1) / nullif(pg_catalog.sum(kg_a2), 0)) AS "avg" FROM kg_0
 
 SELECT sum(amount) FROM orders WHERE placed > now() - interval '1 day'
--- tier 3: finish on s1
---   kg_0 of partial rows (kg_a1)
---     s1, s2, s3: SELECT pg_catalog.sum(amount) FROM orders WHERE placed > now() - interval '1 day'
---   text: SELECT pg_catalog.sum(kg_a1) AS "sum" FROM kg_0
+-- work out first on any shard:
+--   now()
+--   then plan: SELECT sum(amount) FROM orders WHERE placed > <1> - interval '1 day'
 
 SELECT (SELECT max(amount) FROM orders) AS m
 -- tier 4: gather on s1
@@ -204,7 +206,8 @@ SELECT o.id FROM orders o WHERE o.qty < (SELECT avg(i.price) FROM items i WHERE 
 --   kg_0 of public.orders (id bigint, qty integer)
 --     s1, s2, s3: SELECT "id", "qty" FROM "public"."orders" AS "o"
 --   kg_1 of public.items (order_id bigint, price numeric), index on order_id
---     s1, s2, s3: SELECT "order_id", "price" FROM "public"."items" AS "i"
+--     /* keys 1 */: AND "i"."order_id" is one of kg_0.id, when they are few
+--     s1, s2, s3: SELECT "order_id", "price" FROM "public"."items" AS "i" WHERE true /* keys 1 */
 --   text: SELECT o.id FROM kg_0 o WHERE o.qty < (SELECT avg(i.price) FROM kg_1 i WHERE i.order_id = o.id)
 
 SELECT sum(i.price) FROM items i, orders o WHERE (o.id = i.order_id AND o.status = 'a' AND i.price > 1) OR (o.id = i.order_id AND o.status = 'b' AND o.qty = 2 AND i.price > 2)
@@ -212,6 +215,7 @@ SELECT sum(i.price) FROM items i, orders o WHERE (o.id = i.order_id AND o.status
 --   kg_0 of public.items (order_id bigint, price numeric)
 --     s1, s2, s3: SELECT "order_id", "price" FROM "public"."items" AS "i" WHERE (((i.price > 1)) OR ((i.price > 2)))
 --   kg_1 of public.orders (id bigint, status text, qty integer)
---     s1, s2, s3: SELECT "id", "status", "qty" FROM "public"."orders" AS "o" WHERE (((o.status = 'a')) OR ((o.status = 'b') AND (o.qty = 2)))
+--     /* keys 1 */: AND "o"."id" is one of kg_0.order_id, when they are few
+--     s1, s2, s3: SELECT "id", "status", "qty" FROM "public"."orders" AS "o" WHERE (((o.status = 'a')) OR ((o.status = 'b') AND (o.qty = 2))) /* keys 1 */
 --   text: SELECT sum(i.price) FROM kg_0 i, kg_1 o WHERE (o.id = i.order_id AND o.status = 'a' AND i.price > 1) OR (o.id = i.order_id AND o.status = 'b' AND o.qty = 2 AND i.price > 2)
 

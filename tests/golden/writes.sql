@@ -331,3 +331,15 @@ INSERT INTO orders (id, tenant_id) VALUES (1, abs(-5)), (2, 6)
 --   abs(-5)
 --   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> ), (2, 6)
 
+INSERT INTO orders (tenant_id, id, note) VALUES (1, 1, now()::text), (150, 1, now()::text)
+-- work out first on any shard:
+--   now()::text
+--   now()::text
+--   then plan: INSERT INTO orders (tenant_id, id, note) VALUES(1, 1,  <1> ), (150, 1,  <2> )
+
+INSERT INTO orders (tenant_id, id, placed) VALUES (1, 1, now()), (150, 1, now()) RETURNING id, now()
+-- tier 2: 2 shards, writes
+--   s1: INSERT INTO orders (tenant_id, id, placed) VALUES (1, 1, now()) RETURNING id, now()
+--   s2: INSERT INTO orders (tenant_id, id, placed) VALUES (150, 1, now()) RETURNING id, now()
+--   merge: rows in the order of tasks 1 2
+

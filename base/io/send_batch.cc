@@ -21,6 +21,14 @@ int send_now(int fd, std::string_view bytes) {
   }
 }
 
+// Kernels that have a ring but no send in it answer every one with EINVAL.
+bool can_send(io_uring* ring) {
+  io_uring_probe* probe = io_uring_get_probe_ring(ring);
+  const bool can = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_SEND) != 0;
+  io_uring_free_probe(probe);
+  return can;
+}
+
 }  // namespace
 
 std::unique_ptr<SendBatch> SendBatch::make() {
@@ -28,6 +36,10 @@ std::unique_ptr<SendBatch> SendBatch::make() {
   // One thread submits, and nothing completes behind its back: the newer kernels need no lock then.
   for (const unsigned flags : {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0U}) {
     if (io_uring_queue_init(kSlots, &batch->ring_, flags) != 0) continue;
+    if (!can_send(&batch->ring_)) {
+      io_uring_queue_exit(&batch->ring_);
+      continue;
+    }
     io_uring_register_ring_fd(&batch->ring_);  // saves looking the ring up; without it all is the same
     return batch;
   }

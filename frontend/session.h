@@ -46,7 +46,7 @@ class Session {
   void cancel(std::function<void()> on_done);
   void cut();  // ends the connection of a client that is still logging in
   void wake() { waiter_.notify(); }
-  void routing_changed();  // the worker has another map or catalogue
+  void routing_changed(const shardmap::MapPtr& before);  // the worker has another map or catalogue
   // The epoch of the map that its running statement was planned on; 0: none runs.
   [[nodiscard]] std::uint64_t planned_epoch() const { return planned_epoch_; }
   [[nodiscard]] const wire::BackendKey& key() const { return key_; }
@@ -258,6 +258,14 @@ class Session {
   io::Task<> hold(std::string shardlet, std::uint64_t seen, Deadline deadline);
   [[nodiscard]] Error held_too_long(const std::string& shardlet) const;
 
+  // ---- transactions with one snapshot, and rows that change hands (session_snapshot.cc)
+  Result<planner::Plan> plan_of(const KnownStatement& known, const parser::Normaliser& normal,
+                                std::uint32_t begin, std::span<const planner::Parameter> parameters);
+  [[nodiscard]] bool saw_other_places(const planner::Analysis& analysis, const planner::Values& values,
+                                      const planner::Plan& plan) const;
+  void note_map(const shardmap::MapPtr& before);
+  io::Task<> ask_isolation();
+
   // ---- without a lease (session_careful.cc)
   [[nodiscard]] bool careful() const;
   [[nodiscard]] bool arrived_in_doubt() const;
@@ -273,8 +281,8 @@ class Session {
   NamesRef names();
   KnownRef look_up(std::string_view text, parser::Range statement, parser::Normaliser& normal,
                    bool* unknown_names);
-  Result<planner::Plan> plan_of(const KnownStatement& known, const parser::Normaliser& normal,
-                                std::uint32_t begin, std::span<const planner::Parameter> parameters);
+  Result<planner::Plan> plan_on_map(const KnownStatement& known, const parser::Normaliser& normal,
+                                    std::uint32_t begin, std::span<const planner::Parameter> parameters);
   [[nodiscard]] std::optional<Error> concerns_new_table(std::string_view text) const;
   [[nodiscard]] bool has_written(ShardId shard) const;
   [[nodiscard]] ShardId place_of(const planner::Route& route, std::uint32_t effects) const;
@@ -345,6 +353,7 @@ class Session {
   bool untouched_ = false;  // and nothing of the client has run in it yet
   std::list<Place> away_;   // held besides: parts of the transaction, or pinned
   OpenTransaction txn_;
+  SeenMaps seen_;
   struct PoolAt {
     ShardId shard = 0;
     executor::PoolUse use;

@@ -180,6 +180,7 @@ bool Session::settle() {
     // PostgreSQL has ended the transaction that it had all of.
     if (txn_.sets) names_known_ = false;
     txn_ = {};
+    seen_ = {};
     begun_ = wrote_ = false;
   }
   if (idle && pins_ == 0 && !relay_.skipping() && lease_->cancels->under_way == 0 && !preparation_failed_) {

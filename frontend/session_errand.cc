@@ -207,6 +207,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
   if (txn_.failed) co_return StatementEnd::refused(aborted());
   if (several && !txn_.open && known->kind != StatementKind::kOwn && known->kind != StatementKind::kTenant) {
     txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+    seen_ = {};
   }
   switch (known->kind) {
     case StatementKind::kUnknown:

@@ -20,6 +20,7 @@ bool Session::in_transaction() const {
 // Between these two an answer may still come that an older map has led to.
 void Session::plan_begins() {
   ++measured_.statements;
+  seen_.used = true;
   if (planned_epoch_ == 0) planned_epoch_ = worker_.map()->epoch();
 }
 
@@ -177,6 +178,7 @@ void Session::release_places() {
   const bool set = txn_.sets;
   if (set) names_known_ = false;
   txn_ = {};
+  seen_ = {};
   begun_ = wrote_ = false;
   for (auto at = away_.begin(); at != away_.end();) {
     Place& place = *at;

@@ -487,6 +487,7 @@ io::Task<Status> Session::plan_anew(Portal* portal) {
       auto holding = hold(held->shardlet, portal->version, hold_deadline());
       co_await std::move(holding);
       if (backend_error_) co_return fail(*std::exchange(backend_error_, std::nullopt));
+      portal->version = 0;
       continue;
     }
     portal->plan = std::move(plan);

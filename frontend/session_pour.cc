@@ -111,6 +111,12 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
     prepared = with_text({}, std::move(*worked));
     plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
   }
+  while (plan && std::holds_alternative<planner::Hold>(*plan)) {
+    auto holding = hold(std::get<planner::Hold>(*plan).shardlet, worker_.routing().version, hold_deadline());
+    co_await std::move(holding);
+    if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+    plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
+  }
   if (!plan) co_return StatementEnd::refused(plan.error());
   const std::uint32_t effects = prepared->known->effects;
   Run source{.plan = std::move(*plan), .text = prepared->text, .types = run->types, .bind = run->bind};

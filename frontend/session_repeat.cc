@@ -141,6 +141,11 @@ Deadline Session::hold_deadline() const {
 
 // While a shardlet is handed over its statements wait here. The next map says where they go.
 io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline deadline) {
+  if (seen_.ask) {
+    auto asking = ask_isolation();
+    co_await std::move(asking);
+    co_return;
+  }
   held_ = true;
   const auto began = Deadline::Clock::now();
   worker_.load().hold_begins();
@@ -169,7 +174,8 @@ Error Session::held_too_long(const std::string& shardlet) const {
                   std::to_string(worker_.shared().config.limits.hold_timeout.count()) + " ms."};
 }
 
-void Session::routing_changed() {
+void Session::routing_changed(const shardmap::MapPtr& before) {
+  note_map(before);
   if (held_) waiter_.notify();
 }
 

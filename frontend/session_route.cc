@@ -30,8 +30,9 @@ KnownRef Session::look_up(std::string_view text, parser::Range statement, parser
   return worker_.book().look_up(text, statement, *meaning, worker_.routing(), normal, unknown_names);
 }
 
-Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser::Normaliser& normal,
-                                       std::uint32_t begin, std::span<const planner::Parameter> parameters) {
+Result<planner::Plan> Session::plan_on_map(const KnownStatement& known, const parser::Normaliser& normal,
+                                           std::uint32_t begin,
+                                           std::span<const planner::Parameter> parameters) {
   if (guarded_ != nullptr) {
     if (auto error = guard_refuses(known)) return fail(std::move(*error));
   }
@@ -116,7 +117,7 @@ void Session::append_route_description(std::string& out) {
 
 StatementEnd Session::explain_route(const KnownStatement& known, const parser::Normaliser& normal,
                                     parser::Range statement, bool describe) {
-  auto plan = plan_of(known, normal, statement.begin, {});
+  auto plan = plan_on_map(known, normal, statement.begin, {});
   if (!plan) return StatementEnd::refused(plan.error());
   const parser::Range body = known.tree->get<parser::Explain>()->body_range;
   const std::string_view own = normal.text().substr(statement.begin + body.begin, body.end - body.begin);

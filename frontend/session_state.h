@@ -39,6 +39,17 @@ struct OpenTransaction {
   bool lost = false;  // a shard's part is gone: nothing but an end is possible
 };
 
+// The maps that the statements of the open transaction were planned under, but for the newest: a transaction
+// that keeps one snapshot does not see rows that have changed hands since.
+struct SeenMaps {
+  enum class Isolation : std::uint8_t { kUnknown, kEachItsOwn, kOneSnapshot };
+  bool used = false;                     // a statement was planned under the newest
+  std::vector<shardmap::MapPtr> before;  // it
+  bool forgot = false;                   // there were more
+  Isolation isolation = Isolation::kUnknown;
+  bool ask = false;  // the next errand asks for it
+};
+
 // How a statement that the router ran itself has ended.
 struct StatementEnd {
   bool failed = false;

@@ -124,6 +124,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
         txn_.implicit = false;
       } else {
         txn_ = {.open = true, .begin = text};
+        seen_ = {};
       }
       co_return StatementEnd::complete(tag);
     }
@@ -151,6 +152,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
         co_await std::move(rolling_back);
       }
       if (ended.failed) co_return ended;
+      seen_ = {};
       if (transaction.chain) txn_ = {.open = true, .begin = begin};
       co_return StatementEnd::complete(commit && !fails ? "COMMIT" : "ROLLBACK");
     }

@@ -158,8 +158,8 @@ void Worker::wake(wire::BackendKey session) {
 
 void Worker::deliver(shardmap::MapPtr map, std::function<void()> seen, std::function<void()> taken) {
   loop_.post([this, map = std::move(map), seen = std::move(seen), taken = std::move(taken)]() mutable {
-    routing_.map = std::move(map);
-    routing_changed();
+    const shardmap::MapPtr before = std::exchange(routing_.map, std::move(map));
+    routing_changed(before);
     seen();
     taking_.emplace_back(routing_.map->epoch(), std::move(taken));
     tell_taken();
@@ -181,7 +181,7 @@ void Worker::tell_taken() {
 void Worker::deliver(planner::CatalogPtr catalog) {
   loop_.post([this, catalog = std::move(catalog)]() mutable {
     routing_.catalog = std::move(catalog);
-    routing_changed();
+    routing_changed(routing_.map);
   });
 }
 
@@ -190,9 +190,9 @@ void Worker::deliver(std::shared_ptr<const Services> services) {
 }
 
 // Sessions may hold a statement for just this.
-void Worker::routing_changed() {
+void Worker::routing_changed(const shardmap::MapPtr& before) {
   ++routing_.version;
-  for (auto& [pid, session] : sessions_) session->routing_changed();
+  for (auto& [pid, session] : sessions_) session->routing_changed(before);
 }
 
 void Worker::ask_load(std::function<void(const admin::RouterLoad& load)> tell) {

@@ -144,7 +144,7 @@ class Worker final : public io::EventTarget {
  private:
   void run();
   Result<std::vector<std::string>> route_of(const std::string& text, const std::string& user);
-  void routing_changed();
+  void routing_changed(const shardmap::MapPtr& before);
   void tell_taken();
   void accept_all();
   io::Task<> drain_and_stop();

@@ -190,6 +190,7 @@ Status MapDraft::apply(const edit::CreateMap& op) {
     return fail(sqlstate::kNotSupported, "boolean can be in the key of a LIST map only");
   }
   auto mapping = std::make_shared<Mapping>();
+  mapping->placed_ = next_->epoch_;
   mapping->name_ = op.name;
   mapping->kind_ = op.kind;
   mapping->key_types_ = op.key_types;
@@ -321,6 +322,7 @@ Status MapDraft::apply(const edit::AlterShardlet& op) {
   }
   mapping->count_entries(shardlet.shard, shardlet.state, -entries);
   mapping->count_entries(shard, entry.state, entries);
+  if (shard != shardlet.shard) mapping->placed_ = next_->epoch_;
   return {};
 }
 
@@ -398,6 +400,7 @@ Status MapDraft::apply(const edit::RevealRanges& op) {
     if (!mine) continue;
     KG_TRY(Mapping * open, open_mapping(mapping->name()));
     std::erase_if(open->hidden_, [&op](const HiddenRange& range) { return range.job == op.job; });
+    open->placed_ = next_->epoch_;
   }
   return {};
 }

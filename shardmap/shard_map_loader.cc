@@ -48,6 +48,7 @@ Status ShardMapLoader::add_mapping(std::string name, MapKind kind, KeyTypes type
   if (types.empty()) return fail("XX001", "the stored map " + name + " has no key type");
   state_->mapping = std::make_shared<Mapping>();
   state_->mapping->name_ = std::move(name);
+  state_->mapping->placed_ = state_->map->epoch_;  // it may have been the last change
   state_->mapping->kind_ = kind;
   state_->mapping->key_types_ = std::move(types);
   return {};

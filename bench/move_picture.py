@@ -18,7 +18,8 @@ figure, (over, close) = plt.subplots(2, 1, figsize=(12, 8))
 online = next((at for at, state in states if state == "online"), states[-1][0])
 for axes, begin, end in ((over, 0, waits[-1][0]), (close, online - 0.1, online + 0.1)):
     some = [(at, wait) for at, wait in waits if begin <= at <= end]
-    axes.plot([at for at, _ in some], [wait for _, wait in some], ".", markersize=2)
+    # As pixels also within the SVG: there are a hundred thousand of them.
+    axes.plot([at for at, _ in some], [wait for _, wait in some], ".", markersize=2, rasterized=True)
     for at, state in states:
         if begin <= at <= end:
             axes.axvline(at, color="goldenrod", linewidth=0.8)
@@ -28,5 +29,5 @@ for axes, begin, end in ((over, 0, waits[-1][0]), (close, online - 0.1, online +
     axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
 figure.suptitle("Four clients update as fast as they can while their million rows move")
-figure.savefig(directory / "move.png", dpi=120, bbox_inches="tight")
-print(f"picture: {directory / 'move.png'}")
+figure.savefig(directory / "move.svg", dpi=120, bbox_inches="tight")
+print(f"picture: {directory / 'move.svg'}")

@@ -15,7 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kLookEveryBytes = 1UL << 18;
+constexpr std::uint64_t kLookEveryBytes = 1UL << 18;  // or as often as makes a slow copy an even one
+constexpr std::uint64_t kLooksASecond = 20;
 constexpr milliseconds kConnectDeadline{15000};
 constexpr milliseconds kSleepMax{50};
 
@@ -87,6 +88,9 @@ class Pipe {
   Status pump() {
     std::uint64_t rows = 0;
     std::uint64_t bytes = 0;
+    const std::uint64_t look_every =
+        job_.max_rate == 0 ? kLookEveryBytes
+                           : std::clamp<std::uint64_t>(job_.max_rate / kLooksASecond, 1, kLookEveryBytes);
     const auto tell = [&] {
       lease_.progress(rows, bytes);
       throttle_.account(bytes, go_on_);
@@ -102,7 +106,7 @@ class Pipe {
       if (PQputCopyData(to_.pg(), row.get(), size) != 1) return fail(end_of(to_));
       ++rows;
       bytes += static_cast<std::uint64_t>(size);
-      if (bytes >= kLookEveryBytes) {
+      if (bytes >= look_every) {
         tell();
         KG_CHECK(go_on_());
       }

@@ -76,25 +76,43 @@ Status settle_fence(PgSession& source, std::uint64_t job, Deadline deadline) {
                     deadline);
 }
 
-Result<bool> drop_fence(PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
-                        Deadline deadline) {
-  // The mark first: whoever raises the fence again must not take what is left for the whole.
-  KG_CHECK(settle_fence(source, job, deadline));
-  KG_TRY(const auto rows,
-         source.query(
-             "SELECT string_agg(format('DROP TRIGGER IF EXISTS %I ON %I.%I; ', t.tgname, n.nspname, "
-             "c.relname), '') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON "
-             "n.oid = c.relnamespace WHERE t.tgparentid = 0 AND NOT t.tgisinternal AND t.tgname IN ($1, $2, "
-             "$3) GROUP BY c.oid",
-             {SqlValue::text(prefix_of(job) + "_in"), SqlValue::text(prefix_of(job) + "_out"),
-              SqlValue::text(prefix_of(job) + "_all")},
-             deadline));
+namespace {
+
+// Runs `each` of the fence's triggers (format's arguments: trigger, schema, table), a table at a time.
+Result<bool> on_triggers(PgSession& source, std::uint64_t job, const std::string& each,
+                         const std::string& which, std::chrono::milliseconds lock_timeout, Deadline deadline) {
+  KG_TRY(
+      const auto rows,
+      source.query("SELECT string_agg(format(" + quote_literal(each) +
+                       ", t.tgname, n.nspname, c.relname), '') FROM pg_trigger t JOIN pg_class c ON c.oid = "
+                       "t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.tgparentid = 0 AND NOT "
+                       "t.tgisinternal AND t.tgname IN ($1, $2, $3)" +
+                       which + " GROUP BY c.oid",
+                   {SqlValue::text(prefix_of(job) + "_in"), SqlValue::text(prefix_of(job) + "_out"),
+                    SqlValue::text(prefix_of(job) + "_all")},
+                   deadline));
   bool all = true;
   for (const PgRow& row : rows) {
     KG_TRY(const bool done, attempt(source, begin(lock_timeout) + *row[0] + "COMMIT", deadline));
     all = all && done;
   }
   return all;
+}
+
+}  // namespace
+
+Result<bool> open_fence(PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
+                        Deadline deadline) {
+  // The mark first: whoever raises the fence again must not take what is left for the whole.
+  KG_CHECK(settle_fence(source, job, deadline));
+  return on_triggers(source, job, "ALTER TABLE %2$I.%3$I DISABLE TRIGGER %1$I; ", " AND t.tgenabled <> 'D'",
+                     lock_timeout, deadline);
+}
+
+Result<bool> drop_fence(PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
+                        Deadline deadline) {
+  KG_CHECK(settle_fence(source, job, deadline));
+  return on_triggers(source, job, "DROP TRIGGER IF EXISTS %1$I ON %2$I.%3$I; ", "", lock_timeout, deadline);
 }
 
 }  // namespace kintsugi::splitmerge

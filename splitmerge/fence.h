@@ -29,6 +29,11 @@ Result<bool> raise_fence(shardmap::PgSession& source, const FenceSpec& fence,
 // The move is decided: routers in careful mode may trust the shard's local map again. The triggers stay.
 Status settle_fence(shardmap::PgSession& source, std::uint64_t job, Deadline deadline);
 
+// One attempt to make it let everything through, without waiting for readers as drop_fence() does; false: on
+// some table it still stands. raise_fence() makes it stand again.
+Result<bool> open_fence(shardmap::PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
+                        Deadline deadline);
+
 // One attempt to take it away, a table at a time; false: some of it still stands. Fine when there is none.
 Result<bool> drop_fence(shardmap::PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
                         Deadline deadline);

@@ -138,6 +138,13 @@ std::optional<MoveMode> move_mode_named(std::string_view name) {
   return named<MoveMode>(kModes, name);
 }
 
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 10240 && unit + 1 < std::size(kUnits); ++unit) bytes = (bytes + 512) / 1024;
+  return std::to_string(bytes) + " " + kUnits[unit];
+}
+
 std::string target_of(const JobRequest& request) {
   std::string text;
   for (const std::string& name : request.shardlets) text += (text.empty() ? "" : ", ") + name;

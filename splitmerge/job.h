@@ -93,6 +93,8 @@ struct JobInfo {
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
 };
 
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);  // "156 MB"
+
 // One line for SHOW JOBS: "a to s2".
 [[nodiscard]] std::string target_of(const JobRequest& request);
 

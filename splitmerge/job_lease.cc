@@ -90,6 +90,7 @@ Status JobLease::update(const Change& change) {
   JobRecord next = record_;
   fill_progress(next);
   change(next);
+  settle_progress(next);
   KG_CHECK(put(store_, next));
   record_ = std::move(next);
   return {};
@@ -119,6 +120,7 @@ Result<shardmap::StoredMap> JobLease::commit(shardmap::MapChange& map,
   next.beat = ++beat_;
   fill_progress(next);
   change(next);
+  settle_progress(next);
   std::vector<shardmap::NoteChange> notes = changes_to(next, body_);
   // Deleting nothing: only to be sure that it is not there.
   if (last_call) notes.push_back({kCancelNote, std::to_string(next.info.id), {}, ""});
@@ -151,6 +153,17 @@ void JobLease::start_progress(std::uint64_t total_rows) {
   bytes_ = 0;
   total_ = total_rows;
   copy_began_ = Clock::now().time_since_epoch().count();
+}
+
+void JobLease::finish_progress() {
+  total_ = rows_.load();
+}
+
+// Once all is copied there is no more than what was, whatever had been expected.
+void JobLease::settle_progress(JobRecord& record) {
+  JobProgress& progress = record.info.progress;
+  if (record.info.state == JobState::kDone) progress.total = progress.rows;
+  if (record.info.state != JobState::kCopying) progress.eta_s.reset();
 }
 
 void JobLease::fill_progress(JobRecord& record) const {

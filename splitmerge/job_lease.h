@@ -52,6 +52,7 @@ class JobLease {
   // Counts what was copied; it is written down with the next renewal.
   void progress(std::uint64_t rows, std::uint64_t bytes);
   void start_progress(std::uint64_t total_rows);
+  void finish_progress();  // what was counted is the whole
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -60,6 +61,7 @@ class JobLease {
   Status put(shardmap::MapStore& store, JobRecord& next);
   Status put_beat();
   void fill_progress(JobRecord& record) const;
+  static void settle_progress(JobRecord& record);
 
   shardmap::MapStore& store_;
   std::string where_;

@@ -7,6 +7,8 @@
 #include "shardmap/failpoint.h"
 #include "shardmap/map_feed.h"
 #include "splitmerge/copy_pipe.h"
+#include "splitmerge/disk_space.h"
+#include "splitmerge/missing_tables.h"
 #include "splitmerge/preconditions.h"
 #include "splitmerge/row_delete.h"
 
@@ -26,8 +28,10 @@ using Clock = std::chrono::steady_clock;
 namespace edit = shardmap::edit;
 
 constexpr milliseconds kShardDeadline{15000};
+constexpr milliseconds kDumpDeadline{120000};
 constexpr milliseconds kLook{10};
 constexpr int kApplyErrorsMax = 3;
+constexpr int kCountedRowsMax = 100000;
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -136,6 +140,23 @@ Status Move::follow_from_here() {
   return {};
 }
 
+// Before anything else is touched: what the target lacks, and a word about its disk.
+Status Move::make_tables() {
+  const TwoShards shards{*stored_.map->shard(work().source), *stored_.map->shard(work().target)};
+  KG_TRY(const auto made,
+         make_missing_tables(shards, *source_, *target_, tables_, Deadline::in(kDumpDeadline)));
+  KG_TRY(const DiskSpace disk, look_at_disk(*source_, *target_, tables_, soon()));
+  if (made.empty() && disk.unknown.empty()) return {};
+  return lease_.update([&](JobRecord& record) {
+    if (!made.empty()) record.info.history.push_back({utc_now(), "made on the target: " + list_of(made)});
+    if (!disk.unknown.empty()) {
+      record.info.history.push_back(
+          {utc_now(), "the rows need about " + bytes_text(disk.needed) +
+                          " on the target; how much is free is not known: " + disk.unknown});
+    }
+  });
+}
+
 Status Move::prepare() {
   KG_CHECK(connect());
   KG_CHECK(check_unchanged(*stored_.map));
@@ -147,6 +168,7 @@ Status Move::prepare() {
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = false; }));
   }
   const MoveMode mode = lease_.record().info.request.mode;
+  KG_CHECK(make_tables());
   KG_TRY(const auto reasons, reasons_against(*source_, *target_, tables_, mode, false, soon()));
   if (!reasons.empty()) return fail(refusal(reasons));
   KG_CHECK(hide());
@@ -165,14 +187,23 @@ Status Move::prepare() {
   return {};
 }
 
-// How many rows there are to copy, as the planner thinks.
+// How many rows there are to copy: counted, or as the planner thinks where counting would take long.
 Status Move::estimate() {
   double rows = 0;
   for (const MovedTable& table : tables_) {
     KG_TRY(const auto plan,
            source_->query("EXPLAIN SELECT FROM " + table.name + " WHERE " + table.inside, {}, soon()));
     const std::string& line = *plan.at(0).at(0);
-    if (const auto at = line.find("rows="); at != std::string::npos) rows += std::atof(line.c_str() + at + 5);
+    const auto at = line.find("rows=");
+    const double expected = at == std::string::npos ? 0 : std::atof(line.c_str() + at + 5);
+    rows += expected;
+    if (expected > kCountedRowsMax) continue;
+    // The planner may know nothing of the table yet.
+    KG_TRY(const auto counted,
+           source_->query("SELECT count(*) FROM (SELECT FROM " + table.name + " WHERE " + table.inside +
+                              " LIMIT " + std::to_string(2 * kCountedRowsMax) + ") some",
+                          {}, soon()));
+    rows += std::stod(*counted.at(0).at(0)) - expected;
   }
   lease_.start_progress(static_cast<std::uint64_t>(rows));
   return {};
@@ -231,6 +262,7 @@ Status Move::copy_and_subscribe() {
                      lease_.record().info.request.max_rate};
   if (!tables_.empty()) {
     KG_CHECK(copy_rows(copy, lease_, go_on));
+    lease_.finish_progress();
     failpoint("move: copied");
     KG_CHECK(lease_.update([](JobRecord& record) {
       record.info.history.push_back(
@@ -311,6 +343,10 @@ Status Move::publish() {
   KG_CHECK(step_shards(true, true));
   KG_CHECK(settle_fence(*source_, lease_.id(), soon()));
   failpoint("move: settled");
+  if (!kept_ && !work().verified && !tables_.empty())
+    mark(
+        "what was changed while it was copied is not compared: the router that had kept the target's state is "
+        "gone");
   KG_CHECK(verify_afterwards());
   const std::string at = *now[0][0];
   return lease_.update([&](JobRecord& record) {
@@ -359,6 +395,8 @@ Status Move::undo() {
     KG_CHECK(connect_source());
     if (work().fenced) KG_CHECK(lower_fence());
     failpoint("undo: fence down");
+    KG_CHECK(retry_locks([&] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
+                         false));
     const Status target = connect_target();
     KG_CHECK(drop_following());
     KG_CHECK(retry_locks(

@@ -61,6 +61,7 @@ class Move {
   // ---- parts of the steps
   void forget();
   Status check_unchanged(const shardmap::ShardMap& map) const;
+  Status make_tables();
   Status hide();
   Status follow_from_here();
   Status verify_copy(const std::string& snapshot);

@@ -211,10 +211,11 @@ Status Move::cut_over() {
   return commit();
 }
 
-// Writes go on, on the source.
+// Writes go on, on the source. The triggers stay, disabled: to drop them is to wait for every transaction that
+// has read the table.
 Status Move::lower_fence() {
   KG_CHECK(connect_source());
-  KG_CHECK(retry_locks([&] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
+  KG_CHECK(retry_locks([&] { return open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
                        false));
   return release();
 }

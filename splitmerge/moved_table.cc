@@ -61,19 +61,6 @@ constexpr const char* kShape =
     "p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM r JOIN pg_policy p ON p.polrelid = r.oid) "
     "lines ORDER BY line COLLATE \"C\"";
 
-std::string array_of(const std::vector<std::string>& names) {
-  std::string out = "{";
-  for (const std::string& name : names) {
-    out += out.size() > 1 ? ",\"" : "\"";
-    for (const char c : name) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    out += '"';
-  }
-  return out + "}";
-}
-
 Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& table, Deadline deadline) {
   MovedTable moved;
   moved.table = table;
@@ -103,6 +90,19 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
 }
 
 }  // namespace
+
+std::string array_of(const std::vector<std::string>& names) {
+  std::string out = "{";
+  for (const std::string& name : names) {
+    out += out.size() > 1 ? ",\"" : "\"";
+    for (const char c : name) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    out += '"';
+  }
+  return out + "}";
+}
 
 std::string list_of(const std::vector<std::string>& parts) {
   std::string out;

@@ -48,6 +48,7 @@ Result<std::string> inside_of(const std::string& row, const MovedTable& table, c
 Result<std::vector<std::string>> shape_of(shardmap::PgSession& session, const std::string& name,
                                           Deadline deadline);
 
-[[nodiscard]] std::string list_of(const std::vector<std::string>& parts);  // "a, b"
+[[nodiscard]] std::string array_of(const std::vector<std::string>& names);  // as a text[] parameter
+[[nodiscard]] std::string list_of(const std::vector<std::string>& parts);   // "a, b"
 
 }  // namespace kintsugi::splitmerge

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "splitmerge/disk_space.h"
 #include "splitmerge/shardlet_edits.h"
 
 namespace kintsugi::splitmerge {
@@ -13,6 +14,7 @@ using shardmap::ShardMap;
 using shardmap::SqlValue;
 
 constexpr std::size_t kDifferencesShown = 5;
+constexpr std::uint64_t kDiskReserve = 64UL << 20;
 
 Result<std::unique_ptr<PgSession>> look_at(const Shard& shard, Deadline deadline) {
   auto session = PgSession::connect(shard.dsn, true, deadline);
@@ -27,10 +29,7 @@ Result<std::unique_ptr<PgSession>> look_at(const Shard& shard, Deadline deadline
 // Lines that only one of the two has.
 void compare_shapes(const MovedTable& table, const std::vector<std::string>& source,
                     const std::vector<std::string>& target, std::vector<std::string>& reasons) {
-  if (target.empty()) {
-    reasons.push_back("table " + table.table.display() + " does not exist on the target");
-    return;
-  }
+  if (target.empty()) return;
   std::vector<std::string> differences;
   std::set_difference(source.begin(), source.end(), target.begin(), target.end(),
                       std::back_inserter(differences));
@@ -116,6 +115,12 @@ Result<std::vector<std::string>> reasons_against(PgSession& source, PgSession& t
     if (rows[0][0] == "t") {
       reasons.push_back("table " + table.table.display() + " on the target has rows of the shardlet already");
     }
+  }
+  KG_TRY(const DiskSpace disk, look_at_disk(source, target, tables, deadline));
+  if (disk.free && *disk.free < disk.needed + kDiskReserve) {
+    reasons.push_back("the target has " + bytes_text(*disk.free) + " free at " + disk.where +
+                      ", and the rows need about " + bytes_text(disk.needed) + " and a reserve of " +
+                      bytes_text(kDiskReserve));
   }
   return reasons;
 }

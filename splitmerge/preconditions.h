@@ -18,7 +18,7 @@ namespace kintsugi::splitmerge {
 Status check_shards(const shardmap::ShardMap& map, const JobRequest& request, Deadline deadline);
 
 // What speaks against this one move; empty: nothing. `rows_expected`: rows of the range that are on the target
-// are ours.
+// are ours. A table that is missing on the target speaks not against it: the move makes it.
 Result<std::vector<std::string>> reasons_against(shardmap::PgSession& source, shardmap::PgSession& target,
                                                  const std::vector<MovedTable>& tables, MoveMode mode,
                                                  bool rows_expected, Deadline deadline);

@@ -169,6 +169,13 @@ Status Provision::fence() {
 Status Provision::drop() {
   const Deadline patience = Deadline::in(tuning_.fence_patience);
   for (;;) {
+    // Writes go on before readers have ended.
+    KG_TRY(const bool open, open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()));
+    if (!open && !patience.passed()) {
+      lease_.pause(tuning_.fence_retry_after);
+      KG_CHECK(lease_.go_on(false));
+      continue;
+    }
     KG_TRY(const bool done, drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()));
     if (done) return {};
     if (patience.passed()) return fail("55P03", "a lock on a replicated table was not to be had");

@@ -133,6 +133,16 @@ Result<std::string> dump_schema(const std::string& dsn, const std::vector<std::s
   return output.contents();
 }
 
+Result<std::string> dump_tables(const std::string& dsn, const std::vector<std::string>& relations,
+                                Deadline deadline) {
+  std::vector<std::string> arguments{"pg_dump", "--schema-only", "--no-password", "--no-publications",
+                                     "--no-subscriptions"};
+  for (const std::string& relation : relations) arguments.push_back("--table=" + relation);
+  const TemporaryFile output;
+  KG_CHECK(run(std::move(arguments), dsn, "/dev/null", output.path(), deadline));
+  return output.contents();
+}
+
 Status apply_schema(const std::string& dsn, const std::string& sql, Deadline deadline) {
   const TemporaryFile input;
   input.write(sql);

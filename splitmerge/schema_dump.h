@@ -14,6 +14,10 @@ namespace kintsugi::splitmerge {
 Result<std::string> dump_schema(const std::string& dsn, const std::vector<std::string>& without_tables,
                                 Deadline deadline);
 
+// These relations alone (quoted, with their schemas), with what belongs to them.
+Result<std::string> dump_tables(const std::string& dsn, const std::vector<std::string>& relations,
+                                Deadline deadline);
+
 // All of it in one transaction.
 Status apply_schema(const std::string& dsn, const std::string& sql, Deadline deadline);
 

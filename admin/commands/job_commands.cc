@@ -20,6 +20,7 @@ std::string shown_progress(const JobInfo& job) {
   std::string text = std::to_string(progress.rows);
   if (progress.total > 0) text += " of " + std::to_string(progress.total);
   text += " rows";
+  if (progress.bytes > 0) text += ", " + splitmerge::bytes_text(progress.bytes);
   if (progress.eta_s) text += ", " + std::to_string(static_cast<long>(*progress.eta_s)) + " s left";
   return text;
 }

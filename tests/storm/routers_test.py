@@ -129,6 +129,24 @@ class Storm:
         connection.commit()
         self.note("transfers")
 
+    def snapshot(self, connection, chooser):
+        """REPEATABLE READ: what it reads twice is the same, and every row is there, or it is 40001."""
+        key = chooser.randrange(ROWS)
+        due = self.told[key]
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        first = None
+        for _ in range(3):
+            value = connection.execute("SELECT seen FROM accounts WHERE id = %s", [key]).fetchone()
+            assert value is not None, f"a snapshot does not have row {key}"
+            rows, total = connection.execute("SELECT count(*), sum(seen)::bigint FROM accounts").fetchone()
+            assert rows == ROWS, f"a snapshot counted {rows} rows of {ROWS}"
+            assert value[0] >= due, f"stale: row {key} is {value[0]} in a snapshot, and {due} was acknowledged before"
+            assert first in (None, (value, total)), f"a snapshot had {first} and has {(value, total)}"
+            first = value, total
+            time.sleep(chooser.choice((0, 0.05, 0.3)))
+        connection.commit()
+        self.note("snapshots")
+
     def fan_write(self, connection, chooser):
         """One statement, several shards: its balance is nought. Of rows that no transfer locks: it would be a deadlock."""
         done = connection.execute(
@@ -250,20 +268,123 @@ class Storm:
         except OSError:
             return False
 
+    # ---- the tour: each named point once
+
+    def job_for(self, point):
+        """A job that comes by this point, from what there is now."""
+        with self.world.connect() as admin:
+            shardlets = sorted(admin.execute("SHOW SHARDLETS OF keys").fetchall(),
+                               key=lambda s: -1 if s[2] == "MINVALUE" else int(s[2]))
+        self.made = getattr(self, "made", 0) + 1
+        wide = [s for s in shardlets if self.width(s) > 4]
+        if point.startswith("split") or (point.startswith("merge") and len(shardlets) < 4):
+            name, _, low, high, *_ = self.chooser.choice(wide)
+            middle = ((0 if low == "MINVALUE" else int(low)) + (ROWS if high == "MAXVALUE" else int(high))) // 2
+            return f"SPLIT SHARDLET {name} AT ({middle}) INTO (t{self.made}l, t{self.made}r)", point.startswith("split")
+        if point.startswith("merge"):
+            i = next((i for i in range(len(shardlets) - 1) if shardlets[i][5] == shardlets[i + 1][5]), None)
+            if i is not None:
+                return f"MERGE SHARDLETS {shardlets[i][0]}, {shardlets[i + 1][0]} INTO t{self.made}", True
+            i = self.chooser.randrange(len(shardlets) - 1)
+            return f"MOVE SHARDLET {shardlets[i][0]} TO SHARD {shardlets[i + 1][5]}", False
+        name, place = (one := self.chooser.choice(shardlets))[0], one[5]
+        to = self.chooser.choice([s for s in ("s1", "s2", "s3") if s != place])
+        return f"MOVE SHARDLET {name} TO SHARD {to}", True
+
+    @staticmethod
+    def width(shardlet):
+        low, high = shardlet[2], shardlet[3]
+        return (ROWS if high == "MAXVALUE" else int(high)) - (0 if low == "MINVALUE" else int(low))
+
+    def submit(self, router, job):
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                with self.world.connect(router) as admin:
+                    return admin.execute(job).fetchone()[0]
+            except psycopg.Error:  # the store may be on its way back
+                assert time.monotonic() < deadline, job
+                time.sleep(0.1)
+
+    def visit(self, point, stop):
+        """The router that moves is killed there, or frozen until another has taken the job up; then all agree."""
+        patience = time.monotonic() + 60
+        while True:
+            job, comes_by = self.job_for(point)
+            if comes_by:
+                break
+            self.submit(1, job)
+            self.settle()
+        # The other does not run jobs while it is frozen, so the first gets this one.
+        self.restart_router(0, ("stop " if stop else "") + point)
+        process, other = self.world.routers[0].process, self.world.routers[1].process
+        os.kill(other.pid, signal.SIGSTOP)
+        try:
+            self.submit(0, job)
+            while time.monotonic() < patience:
+                if self.is_stopped(process.pid) if stop else process.poll() is not None:
+                    break
+                time.sleep(0.005)
+            else:
+                raise AssertionError(f"{job} did not come by {point}")
+        finally:
+            os.kill(other.pid, signal.SIGCONT)
+        if stop:
+            time.sleep(self.chooser.choice((0.2, 6)))
+            os.kill(process.pid, signal.SIGCONT)
+            self.note("stopped at a point")
+        else:
+            self.note("killed at a point")
+        return process if stop else None
+
+    def tour(self, until, points):
+        """Each point under the storm's load; a shard or the store is restarted behind each, in turn."""
+        for n, point in enumerate(points):
+            if time.monotonic() > until or self.errors:
+                return
+            began = time.monotonic()
+            awake = self.visit(point, stop=self.chooser.random() < 0.3)
+            cluster = self.world.clusters[n % len(self.world.clusters)]
+            cluster.restart(self.chooser.choice(("fast", "immediate")))
+            self.note("servers restarted")
+            if awake is None:
+                self.restart_router(0)
+            self.settle()
+            self.agree(f"after {'a stop' if awake else 'a kill'} at {point}")
+            self.note("points passed")
+            self.jobs.setdefault(point, []).append(time.monotonic() - began)
+
+    def agree(self, when):
+        """Both routers count every row once, and each is where the map says, while the load goes on."""
+        deadline = time.monotonic() + 40
+        while True:
+            try:
+                for router in (0, 1):
+                    with self.world.connect(router) as client:
+                        rows = client.execute("SELECT count(*), count(DISTINCT id) FROM accounts").fetchone()
+                        assert rows == (ROWS, ROWS), f"router {router} counts {rows}"
+                rows_where_the_map_says(self.world, "accounts", "id", range(ROWS), under_load=True)
+                return
+            except (AssertionError, psycopg.Error) as problem:
+                assert time.monotonic() < deadline, f"{when}: {problem}"
+                time.sleep(0.2)
+
     # ---- all of it
 
-    def run(self, seconds):
+    def run(self, seconds, points=None):
         clients = [(self.update, True)] * 3 + [(self.read, True)] * 2 + [(self.count, True)] + \
-            [(self.transfer, False)] * 2 + [(self.fan_write, True)]
+            [(self.transfer, False)] * 2 + [(self.fan_write, True)] + [(self.snapshot, False)]
         threads = [threading.Thread(target=self.client, args=each, daemon=True) for each in clients]
         for thread in threads:
             thread.start()
         until = time.monotonic() + seconds
-        jobs = threading.Thread(target=self.guarded_jobs, args=(until,), daemon=True)
+        jobs = threading.Thread(target=self.guarded_jobs, args=(until if points is None else 0,), daemon=True)
         jobs.start()
         try:
             # On this thread: what it starts anew would be ended together with another (die_with_parent).
-            if self.faults:
+            if points is not None:
+                self.tour(until, points)
+            elif self.faults:
                 self.break_things(until)
             jobs.join(seconds + 150)
         finally:
@@ -319,10 +440,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--tour", type=int, default=0, help="visit so many of the named points, chosen by the seed")
     options = parser.parse_args()
     print(f"seed {options.seed}")
     world = World(shards=3, routers=2, apart=True)
-    storm = Storm(world, options.seed, options.faults)
+    storm = Storm(world, options.seed, options.faults or options.tour > 0)
+    points = storm.chooser.sample(FAILPOINTS, min(options.tour, len(FAILPOINTS))) if options.tour else None
     try:
         with world.connect() as admin:
             admin.execute("CREATE SHARD MAP keys BY RANGE (bigint)")
@@ -332,19 +455,24 @@ def main():
                           "seen bigint NOT NULL DEFAULT 0) SHARD BY keys (id)")
             admin.execute("INSERT INTO accounts (id, balance) VALUES " + ", ".join(f"({i}, 100)" for i in range(ROWS)))
         time.sleep(1)
-        storm.run(options.seconds)
+        storm.run(options.seconds, points)
         storm.tell()
         counts = storm.counts
         done = sum(len(times) for times in storm.jobs.values()) + counts.get("jobs whose end was not seen", 0)
-        assert done > options.seconds / 8, f"only {done} jobs in {options.seconds} s"
+        if points is None:
+            assert done > options.seconds / 8, f"only {done} jobs in {options.seconds} s"
+        else:
+            passed = counts.get("points passed", 0)
+            assert passed == len(points) or (passed > 1 and options.tour < len(FAILPOINTS)), f"{passed} of {points}"
         for what in ("updates", "reads", "counts", "transfers", "writes to several shards"):
             assert counts.get(what, 0) > 20, f"too little was going on to show anything: {counts}"
         for what in ("update", "read", "count", "fan_write"):
             # A lone statement waits. Only one that had begun to tell something may be refused.
             refused = counts.get(f"40001 in {what}", 0)
-            assert refused <= (0 if not options.faults else 20), f"{refused} lone statements of {what} were refused"
+            assert refused <= (0 if not storm.faults else 20), f"{refused} lone statements of {what} were refused"
         refused = counts.get("40001 in transfer", 0)
-        assert refused <= 2 * done + 20 * options.faults, f"{refused} transactions were refused in {done} jobs"
+        assert refused <= 2 * done + 20 * storm.faults, f"{refused} transactions were refused in {done} jobs"
+        assert counts.get("snapshots", 0) > 5, f"no transaction with one snapshot came through: {counts}"
         for router in world.routers:
             router.stop()
     except BaseException:

@@ -1,0 +1,109 @@
+// The fence by itself: what it stops, and that it lets go without waiting for those who read.
+#include "splitmerge/fence.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "splitmerge/disk_space.h"
+#include "splitmerge/shardlet_edits.h"
+#include "tests/splitmerge/moving.h"
+
+namespace kintsugi::splitmerge {
+namespace {
+
+class FenceTest : public Moving {
+ protected:
+  void SetUp() override {
+    Moving::SetUp();
+    ranges();
+    shop(200, 1);
+    session_ = must(shardmap::PgSession::connect(dsn(1), true, soon()));
+    tables_ = must(describe(*session_, *map()->mapping("tenants"), tables_of_map(), moving(), soon()));
+  }
+  void TearDown() override {
+    session_.reset();
+    Moving::TearDown();
+  }
+  std::vector<Table> tables_of_map() {
+    std::vector<Table> all;
+    for (const Table* table : map()->tables_of("tenants")) all.push_back(*table);
+    return all;
+  }
+  std::vector<shardmap::KeyRange> moving() { return ranges_of(*map()->shardlet("b")); }
+  Result<bool> raise() {
+    const MapPtr now = map();
+    return raise_fence(*session_, {7, now->mapping("tenants"), "b", moving(), &tables_, ""}, 100ms, soon());
+  }
+  static bool may_write(int tenant) {
+    pgtest::Connection pg(dsn(1));
+    try {
+      pg.query("UPDATE stock SET amount = amount + 1 WHERE tenant = " + std::to_string(tenant));
+      return true;
+    } catch (const std::exception& refused) {
+      EXPECT_NE(std::string(refused.what()).find("shardlet moved"), std::string::npos) << refused.what();
+      return false;
+    }
+  }
+
+  std::unique_ptr<shardmap::PgSession> session_;
+  std::vector<MovedTable> tables_;
+};
+
+}  // namespace
+
+TEST_F(FenceTest, ItOpensForWritersWhileAReaderHasTheTable) {
+  ASSERT_TRUE(must(raise()));
+  EXPECT_FALSE(may_write(150));
+  EXPECT_TRUE(may_write(50));
+  pgtest::Connection reader(dsn(1));
+  reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+  reader.query("SELECT count(*) FROM stock");
+  EXPECT_FALSE(must(drop_fence(*session_, 7, 50ms, soon()))) << "the reader has the table";
+  ASSERT_TRUE(must(raise()));
+  EXPECT_FALSE(may_write(150));
+  ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
+  EXPECT_TRUE(may_write(150));
+  EXPECT_EQ(pgtest::psql(dsn(1), "SELECT count(*) FROM kintsugi.fence"), "0");
+  // It can be made to stand again, and opened again.
+  ASSERT_TRUE(must(raise()));
+  EXPECT_FALSE(may_write(150));
+  ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
+  ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
+  EXPECT_TRUE(may_write(150));
+  reader.query("COMMIT");
+  ASSERT_TRUE(must(drop_fence(*session_, 7, 100ms, soon())));
+  EXPECT_EQ(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
+}
+
+TEST_F(FenceTest, TheDiskIsAskedWhereTheRoleMay) {
+  auto target = must(shardmap::PgSession::connect(dsn(2), true, soon()));
+  const DiskSpace space = must(look_at_disk(*session_, *target, tables_, soon()));
+  EXPECT_GT(space.needed, 0U);
+  ASSERT_TRUE(space.free) << space.unknown;
+  EXPECT_GT(*space.free, 1U << 20);
+  EXPECT_EQ(space.where, pgtest::psql(dsn(2), "SHOW data_directory"));
+  ASSERT_TRUE(target->run("SET ROLE pg_monitor", {}, soon()));
+  const DiskSpace untold = must(look_at_disk(*session_, *target, tables_, soon()));
+  EXPECT_FALSE(untold.free);
+  EXPECT_NE(untold.unknown.find("may not ask"), std::string::npos) << untold.unknown;
+  EXPECT_EQ(untold.needed, space.needed);
+}
+
+// A file with a hole stands for a table that is larger than any disk here.
+TEST_F(FenceTest, AMoveThatDoesNotFitIsRefused) {
+  const std::string file = pgtest::psql(
+      dsn(1), "SELECT current_setting('data_directory') || '/' || pg_relation_filepath('stock') || '_init'");
+  { std::ofstream made(file); }
+  std::error_code problem;
+  std::filesystem::resize_file(file, 15ULL << 40, problem);
+  if (problem) GTEST_SKIP() << "this file system makes no file of 15 TB: " << problem.message();
+  const auto refused = jobs().submit(move_of("b", "s2"), soon());
+  std::filesystem::remove(file);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sqlstate, "55000");
+  EXPECT_NE(refused.error().message.find("free at " + pgtest::psql(dsn(2), "SHOW data_directory")),
+            std::string::npos)
+      << refused.error().to_string();
+}
+
+}  // namespace kintsugi::splitmerge

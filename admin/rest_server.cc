@@ -217,6 +217,8 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
                    .message = unknown ? "the length of the body is not said" : "the body is too large",
                    .hint = "At most " + std::to_string(most) + " bytes, with a Content-Length."});
   }
+  // Without a length there is no body (RFC 9112); httplib would read until the client goes away. curl -X POST.
+  if (length.empty()) const_cast<httplib::Request&>(request).headers.emplace("Content-Length", "0");
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/examples.h"
 #include "app/suggest.h"
 #include "base/error.h"
 
@@ -67,6 +68,22 @@ int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
   return kWrongUsage;
 }
 
+void add_examples(CLI::App& app, const std::string& path) {
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string name = path.empty() ? command->get_name() : path + " " + command->get_name();
+    command->footer(examples_of(name));
+    add_examples(*command, name);
+  }
+}
+
+// kintsugi help move is kintsugi move --help.
+std::vector<std::string> without_help_word(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
+}
+
 }  // namespace
 
 void complain(const Error& error) {
@@ -75,12 +92,14 @@ void complain(const Error& error) {
   if (!error.hint.empty()) std::cerr << "  " << error.hint << "\n";
 }
 
-int run_command_line(const std::vector<std::string>& arguments) {
+int run_command_line(const std::vector<std::string>& given) {
+  const std::vector<std::string> arguments = without_help_word(given);
   int exit_code = kDone;
   CLI::App root("Kintsugi: many PostgreSQL servers, one database.", "kintsugi");
   root.require_subcommand(1);
   root.set_help_flag("-h,--help", "this text");
   for (AddCommand add : kCommands) add(root, exit_code);
+  add_examples(root, "");
   try {
     root.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back

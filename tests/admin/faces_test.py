@@ -6,6 +6,7 @@ import pathlib
 import re
 import stat
 import sys
+import time
 import unittest
 
 PROGRAM = sys.argv.pop(1)
@@ -176,6 +177,14 @@ class Faces(unittest.TestCase):
         self.problem(house.rest("GET", "/v1/maps/regions/lookup?key=jp"), 404, "KG001")
         self.problem(house.rest("GET", "/v1/maps/tenants/lookup?key=many"), 400, "22P02")
         self.problem(house.rest("GET", "/v1/maps/tenants/lookup"), 400)
+
+    def test_08_a_post_without_a_length_has_no_body(self):
+        """As curl -X POST sends it."""
+        begun = time.monotonic()
+        said = house.talk(f"POST /v1/recovery/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n"
+                          "Connection: close\r\n\r\n")
+        self.assertTrue(said.startswith("HTTP/1.1 200"), said)
+        self.assertLess(time.monotonic() - begun, 8)
 
     def test_08_a_token_is_needed_and_bodies_are_bounded(self):
         for token in (None, "wrong", "x" * 64):

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -51,6 +52,27 @@ class Cli(unittest.TestCase):
         code, out, _ = self.run_program("check-config", "--help")
         self.assertEqual(code, 0)
         self.assertIn("Usage: kintsugi check-config", out)
+
+    def test_help_shows_examples_and_they_are_no_wrong_usage(self):
+        code, out, _ = self.run_program("help")
+        self.assertEqual(code, 0)
+        words = re.findall(r"^  ([a-z-]+) {2,}", out.split("Subcommands:")[1], re.M)
+        paths = []
+        for word in words:
+            code, out, _ = self.run_program("help", word)
+            self.assertEqual(code, 0)
+            inner = re.findall(r"^  ([a-z-]+) {2,}", out.split("Subcommands:")[1], re.M) if "Subcommands:" in out else []
+            paths += [(word, each) for each in inner] or [(word,)]
+        shown = 0
+        for path in paths:
+            _, out, _ = self.run_program("help", *path)
+            for line in re.findall(r"^  kintsugi (.*)$", out, re.M):
+                shown += 1
+                if path[0] in ("serve", "demo", "check-config"):
+                    continue
+                code, _, err = self.run_program(*shlex.split(line), KINTSUGI_ADMIN="http://127.0.0.1:1", KINTSUGI_TOKEN="x")
+                self.assertNotEqual(code, 2, f"{line}: {err}")
+        self.assertGreater(shown, 30)
 
     def test_wrong_usage_is_2_and_says_what_was_meant(self):
         for arguments, words in {

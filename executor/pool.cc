@@ -309,7 +309,11 @@ void BackendPool::sweep(Deadline::Clock::time_point oldest) {
 
 std::shared_ptr<PoolSlots> PoolDirectory::slots_for(const std::shared_ptr<const ShardLogin>& login) {
   std::lock_guard lock(mutex_);
-  auto& slots = slots_[login->shard + '\0' + login->role + '\0' + login->dsn.to_string()];
+  // Another password is another login: the one before may be good for nothing.
+  const std::string secret = login->password + (login->keys ? login->keys->client_key.reveal() : "");
+  const std::string key = login->shard + '\0' + login->role + '\0' + login->dsn.to_string() + '\0' +
+                          std::to_string(std::hash<std::string>{}(secret));
+  auto& slots = slots_[key];
   if (slots == nullptr) slots = std::make_shared<PoolSlots>(login, config_.size);
   return slots;
 }

@@ -279,6 +279,9 @@ class Session {
   [[nodiscard]] bool names_are_known() const;
   [[nodiscard]] bool standard_strings() const;
   NamesRef names();
+  NamesRef names_with_changes(NamesRef meaning);
+  void note_definition(const planner::Ddl& ddl, const std::string& text);
+  void forget_changes(std::size_t left = 0);
   KnownRef look_up(std::string_view text, parser::Range statement, parser::Normaliser& normal,
                    bool* unknown_names);
   Result<planner::Plan> plan_on_map(const KnownStatement& known, const parser::Normaliser& normal,
@@ -417,11 +420,15 @@ class Session {
   struct MapChange {
     shardmap::Table table;
     bool forget = false;
+    bool alters = false;      // the map learns nothing
+    bool unreadable = false;  // a view: statements that name it wait for the commit
+    std::shared_ptr<const planner::Relation> relation;
   };
-  std::vector<MapChange> map_changes_;  // that the transaction's DDL makes when it commits
-  bool catalog_is_old_ = false;         // and the catalogue is to be read again
-  ShardId look_at_ = 0;                 // where an errand's statement has left something in the session
-  std::uint32_t look_effects_ = 0;      // what it may be
+  std::vector<MapChange> map_changes_;   // that the transaction's DDL makes when it commits
+  std::vector<std::size_t> changes_at_;  // how many there were at each savepoint
+  bool catalog_is_old_ = false;          // and the catalogue is to be read again
+  ShardId look_at_ = 0;                  // where an errand's statement has left something in the session
+  std::uint32_t look_effects_ = 0;       // what it may be
 
   enum class Blocked : std::uint8_t {
     kNo,

@@ -422,7 +422,7 @@ io::Task<> Session::ask_names() {
   if (!rows || rows->empty() || rows->back().size() != 3) co_return;
   search_path_now_ = rows->back()[0].value_or("");
   user_now_ = rows->back()[1].value_or("");
-  names_ = worker_.book().names(search_path_now_, user_now_, rows->back()[2].value_or(""));
+  names_ = names_with_changes(worker_.book().names(search_path_now_, user_now_, rows->back()[2].value_or("")));
   names_settings_ = settings_.get();
 }
 

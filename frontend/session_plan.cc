@@ -276,13 +276,7 @@ io::Task<StatementEnd> Session::run_ddl(planner::Ddl ddl, Run* run) {
   }
   if (end.failed) co_return end;
   catalog_is_old_ = true;
-  for (shardmap::Table& table : ddl.record) map_changes_.push_back({std::move(table), false});
-  for (auto& [schema, name] : ddl.forget) {
-    shardmap::Table table;
-    table.schema = schema;
-    table.name = name;
-    map_changes_.push_back({std::move(table), true});
-  }
+  note_definition(ddl, run->text);
   co_return end;
 }
 

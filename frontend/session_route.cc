@@ -18,7 +18,8 @@ bool Session::standard_strings() const {
 NamesRef Session::names() {
   if (names_ == nullptr || names_settings_ != settings_.get()) {
     const std::string* tables = settings_->find("kintsugi.shard_new_tables");
-    names_ = worker_.book().names(search_path_now_, user_now_, tables == nullptr ? "" : *tables);
+    names_ =
+        names_with_changes(worker_.book().names(search_path_now_, user_now_, tables == nullptr ? "" : *tables));
     names_settings_ = settings_.get();
   }
   return names_;
@@ -57,21 +58,6 @@ Result<planner::Plan> Session::plan_on_map(const KnownStatement& known, const pa
   auto past = planner::make_plan(*known.analysis, {&normal, begin, parameters, true}, map);
   const auto* route = past ? std::get_if<planner::Route>(&*past) : nullptr;
   return route != nullptr && has_written(route->shard) ? past : plan;
-}
-
-// The map learns of a table when the transaction that makes it commits. Until then its rows have no place.
-std::optional<Error> Session::concerns_new_table(std::string_view text) const {
-  for (const MapChange& change : map_changes_) {
-    const std::string& name = change.table.name;
-    const auto same = [](char a, char b) {
-      return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-    };
-    if (std::search(text.begin(), text.end(), name.begin(), name.end(), same) == text.end()) continue;
-    return Error{.sqlstate = std::string(sqlstate::kNotSupported),
-                 .message = "table " + change.table.display() + " was placed or dropped in this transaction",
-                 .hint = "Commit first; then use it."};
-  }
-  return std::nullopt;
 }
 
 bool Session::has_written(ShardId shard) const {

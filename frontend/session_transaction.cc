@@ -79,11 +79,15 @@ void Session::note_savepoint(const Transaction& transaction) {
   const std::string_view name = transaction.savepoint.text;
   if (transaction.kind == Transaction::Kind::kSavepoint) {
     names.emplace_back(name);
+    changes_at_.resize(names.size() - 1);
+    changes_at_.push_back(map_changes_.size());
     return;
   }
   names_known_ = false;  // a SET may have been undone
   for (std::size_t i = names.size(); i-- > 0;) {
     if (names[i] != name) continue;
+    if (transaction.kind == Transaction::Kind::kRollbackTo && i < changes_at_.size())
+      forget_changes(changes_at_[i]);
     names.resize(transaction.kind == Transaction::Kind::kRelease ? i : i + 1);
     return;
   }
@@ -223,7 +227,7 @@ io::Task<> Session::roll_back_everywhere() {
         executor::roll_back_on_all(std::move(backends), &waiter_, Deadline::in(kControlTimeout));
     co_await std::move(rolling_back);
   }
-  map_changes_.clear();
+  forget_changes();
   release_places();
 }
 
@@ -281,7 +285,7 @@ io::Task<StatementEnd> Session::commit_everywhere() {
   }
   release_places();
   if (end.failed) {
-    map_changes_.clear();
+    forget_changes();
     co_return end;
   }
   auto settling = settle_definitions();

@@ -90,6 +90,10 @@ NamesRef StatementBook::names(std::string_view search_path, std::string_view use
   return names_.emplace(std::move(key), std::move(made)).first->second;
 }
 
+NamesRef StatementBook::names_of_transaction(planner::NameContext context) {
+  return std::make_shared<const Names>(Names{next_names_++, std::move(context)});
+}
+
 KnownRef StatementBook::look_up(std::string_view text, parser::Range statement, const Names& names,
                                 const Routing& routing, parser::Normaliser& normal, bool* unknown_names) {
   static const KnownRef kUnreadable = std::make_shared<const KnownStatement>();

@@ -66,6 +66,9 @@ class StatementBook {
   // The meaning of names for this search_path (as SHOW search_path prints it) and user.
   NamesRef names(std::string_view search_path, std::string_view user, std::string_view shard_new_tables);
 
+  // The same for a session whose open transaction has made or dropped tables: nobody else's.
+  NamesRef names_of_transaction(planner::NameContext context);
+
   // `normal` is filled for this statement of the text and stays good until the caller uses it again.
   KnownRef look_up(std::string_view text, parser::Range statement, const Names& names, const Routing& routing,
                    parser::Normaliser& normal, bool* unknown_names);

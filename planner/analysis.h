@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -31,6 +32,13 @@ struct NameContext {
   std::string shard_new_tables;  // SET kintsugi.shard_new_tables as it stands
   // The session's temporary tables: they hide others of their name, and live on the home shard's connection.
   std::vector<std::string> temporary_tables;
+  // What the session's open transaction has done to tables, which map and catalogue show when it has committed.
+  struct NewTable {
+    shardmap::Table table;
+    std::shared_ptr<const Relation> relation;  // null: its columns are not known
+  };
+  std::vector<NewTable> new_tables;                              // placed or altered
+  std::vector<std::pair<std::string, std::string>> gone_tables;  // schema and name: dropped or renamed
 };
 
 // A value as it came with Bind.

@@ -25,6 +25,27 @@ TermId Analyzer::new_term(int use, int column) {
   return static_cast<TermId>(terms_.size()) - 1;
 }
 
+const NameContext::NewTable* Analyzer::new_table(const parser::QualifiedName& name) const {
+  for (const NameContext::NewTable& fresh : names_.new_tables) {
+    if (fresh.table.name != name.name()) continue;
+    const auto& path = names_.search_path;
+    if (name.schema().empty() ? std::find(path.begin(), path.end(), fresh.table.schema) != path.end()
+                              : name.schema() == fresh.table.schema)
+      return &fresh;
+  }
+  return nullptr;
+}
+
+bool Analyzer::is_gone(const parser::QualifiedName& name, const Relation* relation) const {
+  return std::any_of(names_.gone_tables.begin(), names_.gone_tables.end(), [&](const auto& gone) {
+    if (gone.second != name.name()) return false;
+    if (relation != nullptr) return gone.first == relation->schema;
+    const auto& path = names_.search_path;
+    return name.schema().empty() ? std::find(path.begin(), path.end(), gone.first) != path.end()
+                                 : name.schema() == gone.first;
+  });
+}
+
 RelationUse Analyzer::resolve(const parser::QualifiedName& name) {
   RelationUse use;
   use.display =
@@ -40,7 +61,14 @@ RelationUse Analyzer::resolve(const parser::QualifiedName& name) {
   } else {
     use.relation = catalog_.relation(name.schema(), wanted);
   }
-  if (use.relation != nullptr) {
+  if (const NameContext::NewTable* fresh = new_table(name)) {
+    use.table = &fresh->table;
+    use.relation = fresh->relation.get();
+    use.display = fresh->table.display();
+    if (use.relation != nullptr) use.needed.assign(use.relation->columns.size(), false);
+  } else if (is_gone(name, use.relation)) {
+    use.relation = nullptr;
+  } else if (use.relation != nullptr) {
     use.display = use.relation->display();
     use.needed.assign(use.relation->columns.size(), false);
     if (use.relation->is_system()) {

@@ -234,6 +234,8 @@ class Analyzer {
   void find_links(Block& block, TermId low, TermId high);
   void mark_nullable(const FromNode& node);
 
+  const NameContext::NewTable* new_table(const parser::QualifiedName& name) const;
+  bool is_gone(const parser::QualifiedName& name, const Relation* relation) const;
   void walk(const parser::Expr* expr, Block& block);
   void note_time(const parser::FuncCall& call);
   void note_name_of(const parser::Target& target);

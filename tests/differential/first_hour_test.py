@@ -205,6 +205,67 @@ class FirstHour(unittest.TestCase):
         self.refuses("CREATE TABLE somewhere (tenant_id bigint)", "22023", "map(column)")
         self.db.execute("RESET kintsugi.shard_new_tables")
 
+    def test_a_migration_in_one_transaction(self):
+        with self.db.transaction():
+            self.db.execute("CREATE TABLE bills (tenant_id bigint NOT NULL, id bigserial, note varchar(20), PRIMARY KEY (tenant_id, id)) "
+                            "SHARD BY tenants (tenant_id)")
+            self.db.execute("CREATE TABLE rates (code text PRIMARY KEY, rate numeric) REPLICATED")
+            self.db.execute("CREATE INDEX ON bills (note)")
+            self.db.execute("ALTER TABLE bills ADD COLUMN paid boolean DEFAULT false")
+            self.db.execute("CREATE TABLE bill_lines (tenant_id bigint NOT NULL, bill bigint, text text, "
+                            "FOREIGN KEY (tenant_id, bill) REFERENCES bills) SHARD BY tenants (tenant_id)")
+            self.db.execute("INSERT INTO rates VALUES ('eur', 1), ('usd', 1.1)")
+            for key in KEYS:
+                self.db.execute("INSERT INTO bills (tenant_id, note) VALUES (%s, 'n')", [key])
+            self.db.execute("INSERT INTO bills VALUES (100, 7, 'whole'), (1500, 7, 'rows')")
+            self.db.execute("INSERT INTO bill_lines SELECT tenant_id, id, note FROM bills")
+            self.assertEqual(self.db.execute("UPDATE bills SET paid = true WHERE note = 'n'").rowcount, 3)
+            self.assertEqual(self.rows("SELECT count(*), count(*) FILTER (WHERE paid), avg(id) > 0 FROM bills"), [(5, 3, True)])
+            self.assertEqual(self.one("SELECT count(*) FROM bills b JOIN bill_lines l ON l.tenant_id = b.tenant_id AND l.bill = b.id"), 5)
+            self.assertEqual(self.one("SELECT count(*) FROM rates"), 2)
+            with self.db.cursor() as cursor, cursor.copy("COPY bills (tenant_id, id, note) FROM stdin") as copy:
+                for key in KEYS:
+                    copy.write_row((key, 77, "copied"))
+        self.assertEqual(self.one("SELECT count(*) FROM bills"), 8)
+        self.assertEqual(self.on_each("SELECT count(*) FROM rates"), [2, 2, 2])
+
+        # A column of a table that is there, used at once; and a rename.
+        with self.db.transaction():
+            self.db.execute("ALTER TABLE bills ADD COLUMN kind text")
+            self.assertEqual(self.db.execute("UPDATE bills SET kind = 'x' || note").rowcount, 8)
+            self.assertEqual(self.one("SELECT count(DISTINCT kind) FROM bills"), 4)
+            self.db.execute("INSERT INTO bills (tenant_id, kind) VALUES (100, 'late'), (2500, 'late')")
+            self.db.execute("ALTER TABLE bills RENAME TO invoices")
+            self.assertEqual(self.one("SELECT count(*) FROM invoices WHERE kind = 'late'"), 2)
+            self.db.execute("CREATE VIEW late AS SELECT * FROM invoices WHERE kind = 'late'")
+            with self.assertRaises(psycopg.Error) as caught, self.db.transaction():
+                self.db.execute("SELECT count(*) FROM late")
+            self.assertEqual(caught.exception.sqlstate, "0A000")
+            with self.assertRaises(psycopg.Error) as caught, self.db.transaction():
+                self.db.execute("SELECT count(*) FROM bills")
+            self.assertEqual(caught.exception.sqlstate, "42P01")
+        self.assertEqual(self.one("SELECT count(*) FROM late"), 2)
+        self.assertEqual(self.one("SELECT count(*) FROM invoices"), 10)
+
+        # What is undone has never been.
+        with self.db.transaction(force_rollback=True):
+            self.db.execute("CREATE TABLE never (tenant_id bigint PRIMARY KEY) SHARD BY tenants (tenant_id)")
+            self.db.execute("INSERT INTO never VALUES (100), (1500)")
+        with self.db.transaction():
+            with self.db.transaction(force_rollback=True):
+                self.db.execute("CREATE TABLE never (tenant_id bigint PRIMARY KEY) SHARD BY tenants (tenant_id)")
+                self.db.execute("DROP TABLE bill_lines")
+            self.assertEqual(self.one("SELECT count(*) FROM bill_lines"), 5)
+        self.refuses("SELECT * FROM never", "42P01")
+        tables = [row[0] for row in self.rows("SHOW SHARDED TABLES")]
+        self.assertNotIn("public.never", tables)
+        self.assertIn("public.bill_lines", tables)
+        with self.db.transaction():
+            self.db.execute("DROP TABLE bill_lines")
+            self.db.execute("CREATE TABLE bill_lines (tenant_id bigint, again text) SHARD BY tenants (tenant_id)")
+            self.db.execute("INSERT INTO bill_lines (tenant_id, again) VALUES (1500, 'x')", prepare=True)
+        self.assertEqual(self.rows("SELECT * FROM bill_lines"), [(1500, "x")])
+
     def test_parameters_after_literals(self):
         """A form of INSERT that was learnt with literals is a statement with parameters as well."""
         self.table("paid", columns="id int, at timestamp")
@@ -215,6 +276,25 @@ class FirstHour(unittest.TestCase):
             done = self.db.pgconn.exec_prepared(b"paid", [str(key).encode(), b"2"])
             self.assertEqual(done.error_message, b"")
         self.assertEqual(self.one("SELECT count(*) FROM paid"), 4)
+
+
+class NewPassword(unittest.TestCase):
+    def test_a_shard_whose_role_has_another_password(self):
+        house = House(PROGRAM, shards=1)
+        try:
+            with house.cluster.admin("postgres") as admin:
+                admin.execute("CREATE ROLE svc SUPERUSER LOGIN PASSWORD 'one'")
+                dsn = f"host=127.0.0.1 port={house.cluster.port} dbname=d1 user=svc password="
+                with house.sql() as db:
+                    db.execute(f"CREATE SHARD s1 DSN '{dsn}one'")
+                    self.assertEqual(db.execute("SELECT current_user").fetchone()[0], "svc")
+                    admin.execute("ALTER ROLE svc PASSWORD 'two'")
+                    db.execute(f"ALTER SHARD s1 SET DSN '{dsn}two'")
+                    admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'svc'")
+                with house.sql() as db:
+                    self.assertEqual(db.execute("SELECT current_user").fetchone()[0], "svc")
+        finally:
+            house.close()
 
 
 if __name__ == "__main__":

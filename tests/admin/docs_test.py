@@ -4,16 +4,18 @@ compares what they print. A block that begins with ```console is run: lines with
 with the next line), the lines behind them what they print; "..." stands for anything. KINTSUGI_ACCEPT=1 writes what
 they really print. ($S1 to $S3 are the DSNs of three empty databases. README.md is run by tests/app/demo_test.py.)
 argv[1] is the program."""
+import contextlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from house import House, PASSWORD, USER  # noqa: E402
+from house import House, PASSWORD, USER, free_port  # noqa: E402
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs/operations.md"
@@ -48,6 +50,11 @@ class Docs(unittest.TestCase):
         environment.update(PATH=f"{folder}:{environment['PATH']}", KINTSUGI_ADMIN=f"http://127.0.0.1:{house.admin_port}",
                            KINTSUGI_TOKEN=house.token, PGHOST="127.0.0.1", PGPORT=str(house.port), PGDATABASE="app", PGUSER=USER,
                            PGPASSWORD=PASSWORD, **{f"S{n}": house.dsn(n) for n in (1, 2, 3)})
+        with house.cluster.admin("postgres") as admin:
+            for database in ("d4", "d5", "store"):
+                admin.execute(f"CREATE DATABASE {database} OWNER {USER}")
+        environment.update(D1=house.dsn(4), D2=house.dsn(5), STORE=f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{house.cluster.port}/store",
+                           **{name: str(free_port()) for name in ("P1", "P2", "A1", "A2")})
         accept = os.environ.get("KINTSUGI_ACCEPT")
         text = PAGE.read_text()
         count = 0
@@ -69,6 +76,9 @@ class Docs(unittest.TestCase):
         try:
             made = BLOCK.sub(run, text)
         finally:
+            for pid in pathlib.Path(house.root).glob("r*/pid"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid.read_text()), signal.SIGKILL)
             house.close()
         if accept:
             PAGE.write_text(made)

@@ -284,16 +284,18 @@ class Loader {
   }
 
   void check_tls() {
-    const ServerConfig& server = loaded_.config.server;
-    if (server.tls_cert.empty() != server.tls_key.empty()) {
-      std::string given = server.tls_cert.empty() ? "server.tls_key" : "server.tls_cert";
+    check_tls("server", loaded_.config.server.tls_cert, loaded_.config.server.tls_key);
+    check_tls("admin", loaded_.config.admin.tls_cert, loaded_.config.admin.tls_key);
+  }
+  void check_tls(const std::string& section, const std::string& cert, const std::string& key) {
+    if (cert.empty() != key.empty()) {
+      const std::string given = section + (cert.empty() ? ".tls_key" : ".tls_cert");
       problem(origin(given), given + " stands alone; TLS needs both tls_cert and tls_key");
     }
-    for (const auto& [key, path] :
-         {std::pair{"server.tls_cert", &server.tls_cert}, {"server.tls_key", &server.tls_key}}) {
+    for (const auto& [name, path] : {std::pair{".tls_cert", &cert}, {".tls_key", &key}}) {
       if (!path->empty() && access(path->c_str(), R_OK) != 0) {
-        problem(origin(key),
-                std::string(key) + ": cannot read " + toml_string(*path) + ": " + std::strerror(errno));
+        problem(origin(section + name),
+                section + name + ": cannot read " + toml_string(*path) + ": " + std::strerror(errno));
       }
     }
   }

@@ -36,7 +36,7 @@ io::Task<StatementEnd> Session::run_own(std::string text, bool describe, std::ve
 
 // The shards have committed what the DDL says: now the map is told, and every router with it.
 io::Task<Status> Session::settle_definitions() {
-  const std::vector<MapChange> changes = std::exchange(map_changes_, {});
+  const std::vector<MapChange> changes = map_changes_;
   forget_changes();
   for (const MapChange& change : changes) {
     if (change.alters) continue;
@@ -121,13 +121,16 @@ void Session::note_definition(const planner::Ddl& ddl, const std::string& text) 
   if (made.empty()) return;
   for (MapChange& change : made) map_changes_.push_back(std::move(change));
   names_ = nullptr;
+  names_known_ = false;  // a SET LOCAL may be part of what they mean
 }
 
 // All but the first so many, which a savepoint keeps.
 void Session::forget_changes(std::size_t left) {
-  if (map_changes_.size() > left) map_changes_.resize(left);
   if (left == 0) changes_at_.clear();
+  if (map_changes_.size() <= left) return;
+  map_changes_.resize(left);
   names_ = nullptr;
+  names_known_ = false;
 }
 
 NamesRef Session::names_with_changes(NamesRef meaning) {

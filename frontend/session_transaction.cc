@@ -59,6 +59,7 @@ bool Session::transaction_passes(const parser::Statement& statement) {
     return !txn_.open;
   }
   if (!lease_ || !begun_ || begun_places() != 1 || txn_.failed || !txn_.open) return false;
+  if (!map_changes_.empty()) return false;  // the map learns of them when it ends
   switch (transaction.kind) {
     case Transaction::Kind::kSavepoint:
     case Transaction::Kind::kRelease:

@@ -118,6 +118,14 @@ class Cli(unittest.TestCase):
         self.assertEqual((code, err), (1, ""))
         self.assertEqual(len(json.loads(out)["problems"]), 2)
 
+    def test_check_config_looks_at_the_certificates_of_both_listeners(self):
+        for section in ("server", "admin"):
+            path = self.file(f'[{section}]\ntls_cert = "/nowhere.pem"\n')
+            code, _, err = self.run_program("check-config", path)
+            self.assertEqual(code, 1)
+            self.assertIn(f"{path}:2: {section}.tls_cert stands alone", err)
+            self.assertIn(f'{section}.tls_cert: cannot read "/nowhere.pem"', err)
+
     def test_check_config_of_no_file(self):
         code, _, err = self.run_program("check-config", "/none/kintsugi.toml")
         self.assertEqual(code, 1)

@@ -247,6 +247,19 @@ class FirstHour(unittest.TestCase):
         self.assertEqual(self.one("SELECT count(*) FROM late"), 2)
         self.assertEqual(self.one("SELECT count(*) FROM invoices"), 10)
 
+        # What ORMs do: the placement is a setting, here of the transaction.
+        with self.db.transaction():
+            self.db.execute("SET LOCAL kintsugi.shard_new_tables = 'tenants(tenant_id)'")
+            self.db.execute("CREATE TABLE plain_1 (tenant_id bigint, id int, PRIMARY KEY (tenant_id, id))")
+            self.db.execute("CREATE TABLE plain_2 (tenant_id bigint, id int, FOREIGN KEY (tenant_id, id) REFERENCES plain_1)")
+            self.db.execute("CREATE TABLE django_migrations (id serial PRIMARY KEY, app text)")
+            self.db.execute("INSERT INTO plain_1 VALUES (100, 1), (2500, 2)")
+            self.db.execute("INSERT INTO django_migrations (app) VALUES ('shop')")
+        tables = [row[0] for row in self.rows("SHOW SHARDED TABLES")]
+        self.assertTrue({"public.plain_1", "public.plain_2"} <= set(tables), tables)
+        self.assertNotIn("public.django_migrations", tables)
+        self.assertEqual(self.on_each("SELECT count(*) FROM plain_1"), [1, 0, 1])
+
         # What is undone has never been.
         with self.db.transaction(force_rollback=True):
             self.db.execute("CREATE TABLE never (tenant_id bigint PRIMARY KEY) SHARD BY tenants (tenant_id)")
@@ -276,6 +289,27 @@ class FirstHour(unittest.TestCase):
             done = self.db.pgconn.exec_prepared(b"paid", [str(key).encode(), b"2"])
             self.assertEqual(done.error_message, b"")
         self.assertEqual(self.one("SELECT count(*) FROM paid"), 4)
+
+
+class OneShard(unittest.TestCase):
+    def test_definitions_in_a_transaction_that_one_shard_has_all_of(self):
+        house = House(PROGRAM, shards=1)
+        try:
+            with house.sql() as db:
+                db.execute(f"CREATE SHARD s1 DSN '{house.dsn(1)}'")
+                db.execute("CREATE SHARD MAP tenants BY RANGE (bigint)")
+                db.execute("CREATE SHARDLET a OF tenants FOR VALUES FROM (MINVALUE) TO (MAXVALUE) ON SHARD s1")
+                for name, kept in (("kept", True), ("undone", False)):
+                    with db.transaction(force_rollback=not kept):
+                        db.execute(f"CREATE TABLE {name} (tenant_id bigint PRIMARY KEY) SHARD BY tenants (tenant_id)")
+                        db.execute(f"INSERT INTO {name} VALUES (1), (2)")
+                        with db.transaction(force_rollback=True):
+                            db.execute(f"CREATE TABLE {name}2 (tenant_id bigint) SHARD BY tenants (tenant_id)")
+                        self.assertEqual(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0], 2)
+                self.assertEqual([row[0] for row in db.execute("SHOW SHARDED TABLES").fetchall()], ["public.kept"])
+                self.assertEqual(db.execute("SELECT count(*) FROM kept").fetchone()[0], 2)
+        finally:
+            house.close()
 
 
 class NewPassword(unittest.TestCase):

@@ -33,6 +33,15 @@ namespace kintsugi::frontend {
 
 struct StatementEffects;
 
+// What is known of a simple query that goes to a shard as it came.
+struct Passed {
+  const KnownStatement* known = nullptr;
+  std::uint32_t effects = 0;  // beside those that the text says
+  bool again = false;         // when the fence of a move refuses it, it may be run again
+  bool writes = true;
+  bool reads = false;
+};
+
 class Session {
  public:
   Session(Worker& worker, io::UniqueFd socket);
@@ -127,6 +136,7 @@ class Session {
   // ---- Kintsugi's own statements (session_commands.cc) ----
   [[nodiscard]] admin::Actor actor() const;
   io::Task<Result<admin::CommandResult>> await_command(admin::Command command);
+  [[nodiscard]] std::string schema_meant(const parser::Statement& statement) const;
   io::Task<Result<std::string>> run_command(std::string text, bool describe, std::vector<std::int16_t> formats);
   bool start_commands(std::string_view text);
   io::Task<> run_commands();
@@ -150,8 +160,7 @@ class Session {
   bool on_query(const wire::Frame& frame);
   bool route_query(const wire::Frame& frame, std::string_view text);
   bool route_script(const wire::Frame& frame, std::string_view text);
-  bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where, bool again = false,
-                  bool writes = true, bool reads = false);
+  bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where, Passed passed = Passed());
   void reject_query(const Error& error);
   bool on_function_call();
 

@@ -98,12 +98,23 @@ io::Task<Result<admin::CommandResult>> Session::await_work(admin::CommandQueue::
   co_return fail(sqlstate::kQueryCanceled, "canceling statement due to statement timeout");
 }
 
+// Where the table that the statement names without a schema is, as PostgreSQL finds it, or would be made.
+std::string Session::schema_meant(const parser::Statement& statement) const {
+  const auto* alter = statement.get<parser::AlterTable>();
+  const planner::CatalogPtr& catalog = worker_.routing().catalog;
+  if (alter == nullptr || names_ == nullptr || catalog == nullptr) return "public";
+  const std::vector<std::string>& path = names_->context.search_path;
+  if (const planner::Relation* relation = catalog->find_relation(path, alter->table.name.name()))
+    return relation->schema;
+  return path.empty() ? "public" : path.front();
+}
+
 // One statement; its rows are in to_client_ when this ends, its tag or its error is the answer.
 io::Task<Result<std::string>> Session::run_command(std::string text, bool describe,
                                                    std::vector<std::int16_t> formats) {
   auto statement = parser_of_thread().parse(text);
   if (!statement) co_return fail(std::move(statement).error());
-  auto command = command_of(**statement, "public");
+  auto command = command_of(**statement, schema_meant(**statement));
   if (!command) co_return fail(std::move(command).error());
   auto running = await_command(std::move(*command));
   Result<admin::CommandResult> result = co_await std::move(running);

@@ -272,7 +272,7 @@ bool Session::on_bind(const wire::Frame& frame) {
     if (again) begin_unit(writes);
     lease_->out.pass(frame.bytes());
   }
-  note_execution(effects);
+  note_execution(text != nullptr ? effects | text->known->effects : effects);
   if (text != nullptr && text->known->kind == StatementKind::kSession) note_prelude(*text->known, text->text);
   wrote_ |= writes;
   bound_read_ = again && text->known->tree->get<parser::Query>() != nullptr;

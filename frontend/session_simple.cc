@@ -66,10 +66,10 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     return true;
   }
   switch (known->kind) {
-    case StatementKind::kUnknown: return pass_query(frame, text, 0);
+    case StatementKind::kUnknown: return pass_query(frame, text, 0, {.known = known.get()});
     case StatementKind::kTransaction:
       if (transaction_passes(*known->tree)) {
-        if (!pass_query(frame, text, txn_.open ? here_ : home())) return false;
+        if (!pass_query(frame, text, txn_.open ? here_ : home(), {.known = known.get()})) return false;
         measured_.known = known;
         return true;
       }
@@ -98,8 +98,9 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
       }
       if (const auto* route = std::get_if<planner::Route>(&*plan); route != nullptr && route->text.empty()) {
         const bool again = known->tree->get<parser::Copy>() == nullptr;
-        if (!pass_query(frame, text, place_of(*route, known->effects), again, route->writes,
-                        known->tree->get<parser::Query>() != nullptr))
+        const bool reads = known->tree->get<parser::Query>() != nullptr;
+        if (!pass_query(frame, text, place_of(*route, known->effects),
+                        {.known = known.get(), .again = again, .writes = route->writes, .reads = reads}))
           return false;
         measure_route(known, *route);
         wrote_ |= route->writes;
@@ -120,6 +121,7 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
   ShardId where = 0;
   bool passes = guarded_ == nullptr && !txn_.failed && !careful() && begun_places() <= (begun_ ? 1 : 0);
   bool wrote = false, sets = false, reads = false;
+  std::uint32_t effects = 0;
   for (const parser::Range statement : parser::split_statements(text, standard_strings())) {
     if (!passes) break;
     parser::Normaliser& normal = worker_.book().scratch;
@@ -136,6 +138,7 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
     const auto* route = std::get_if<planner::Route>(&*plan);
     if (route == nullptr || !route->text.empty()) break;
     const ShardId place = place_of(*route, known->effects);
+    effects |= known->effects;
     if (place != 0 && where != 0 && place != where) break;
     if (place != 0) where = place;
     wrote |= route->writes;
@@ -143,17 +146,19 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
     passes = true;
   }
   if (!passes) return start_errand({.kind = Errand::kScript, .text = std::string(text)});
-  if (!pass_query(frame, text, where, !sets, wrote, reads)) return false;
+  if (!pass_query(frame, text, where, {.effects = effects, .again = !sets, .writes = wrote, .reads = reads}))
+    return false;
   if (sets) names_known_ = false;
   wrote_ |= wrote;
   return true;
 }
 
 // The client's bytes go to that shard and its answer comes back.
-// `again`: when the fence of a move refuses it, it may be run again.
-bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, bool again,
-                         bool writes, bool reads) {
-  StatementEffects effects = effects_of(text);
+bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, Passed passed) {
+  // Each word is looked at once for all statements of a form, not once for each that is sent.
+  StatementEffects effects;
+  if (passed.known == nullptr || passed.known->rescan) effects = effects_of(text);
+  effects.flags |= passed.known != nullptr ? passed.known->effects : passed.effects;
   if (Error error; refuse_sequence_state(effects.flags, &error)) {
     reject_query(error);
     return true;
@@ -171,7 +176,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
     case Ready::kRejected: reject_query(*std::exchange(backend_error_, std::nullopt)); return true;
     case Ready::kYes: break;
   }
-  if (again && effects.named.empty() && unsynced_ == 0) begin_unit(writes);
+  if (passed.again && effects.named.empty() && unsynced_ == 0) begin_unit(passed.writes);
   untouched_ = false;
   if (!effects.named.empty() && lease_->status != wire::TransactionStatus::kFailed) {
     if (!prepare_named(effects, true)) return false;
@@ -187,7 +192,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
   lease_->unnamed_owner = 0;
   unsynced_ = 0;  // its end is the end of what the extended protocol has begun as well
   executed_ = false;
-  expect({.kind = Expected::kQuery, .reads = reads, .harmless = !writes});
+  expect({.kind = Expected::kQuery, .reads = passed.reads, .harmless = !passed.writes});
   return true;
 }
 

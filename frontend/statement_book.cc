@@ -1,5 +1,6 @@
 #include "frontend/statement_book.h"
 
+#include "frontend/own_commands.h"
 #include "frontend/statement_effects.h"
 
 namespace kintsugi::frontend {
@@ -58,18 +59,7 @@ StatementKind kind_of(const parser::Statement& statement) {
       statement.get<Deallocate>() != nullptr) {
     return StatementKind::kNamed;
   }
-  if (statement.get<CreateShard>() != nullptr || statement.get<AlterShard>() != nullptr ||
-      statement.get<CreateShardMap>() != nullptr || statement.get<CreateShardlet>() != nullptr ||
-      statement.get<AlterShardlet>() != nullptr || statement.get<DropOwn>() != nullptr ||
-      statement.get<SplitShardlet>() != nullptr || statement.get<MergeShardlets>() != nullptr ||
-      statement.get<MoveShardlet>() != nullptr || statement.get<Rebalance>() != nullptr ||
-      statement.get<DrainShard>() != nullptr || statement.get<ControlJob>() != nullptr ||
-      statement.get<ShowOwn>() != nullptr) {
-    return StatementKind::kOwn;
-  }
-  if (const auto* alter = statement.get<AlterTable>(); alter != nullptr && alter->placement != nullptr) {
-    return StatementKind::kOwn;
-  }
+  if (is_command(statement)) return StatementKind::kOwn;
   if (const auto* explain = statement.get<Explain>(); explain != nullptr && explain->route) {
     return StatementKind::kExplainRoute;
   }
@@ -119,7 +109,8 @@ KnownRef StatementBook::learn(std::string_view text, parser::Range statement, co
   StatementEffects effects = effects_of(text.substr(statement.begin, statement.end - statement.begin));
   known->effects = effects.flags;
   known->rescan = !effects.named.empty() || !effects.custom_settings.empty() ||
-                  !effects.local_custom_settings.empty() || (effects.flags & (kMaySet | kPinsForGood)) != 0;
+                  !effects.local_custom_settings.empty() ||
+                  (effects.flags & (kMaySet | kMaySetLocally | kPinsForGood)) != 0;
   auto tree = parser_.parse(text, statement);
   if (!tree) return known;
   known->tree = std::move(*tree);

@@ -64,6 +64,10 @@ def adoption_by_search_path(world):
     with world.connect() as connection:
         connection.execute("CREATE SCHEMA app")
         connection.execute("CREATE TABLE app.notes (id bigint, v text)")
+        with world.at_shard(1) as shard:  # a table of the home shard; the other has it as well
+            shard.execute("CREATE SCHEMA IF NOT EXISTS app")
+            shard.execute("CREATE TABLE app.notes (id bigint, v text)")
+            shard.execute("ALTER TABLE app.notes OWNER TO app; ALTER SCHEMA app OWNER TO app")
         connection.execute("SET search_path = app, public")
         connection.execute("ALTER TABLE notes SHARD BY m (id)")
         tables = {row[0] for row in connection.execute("SHOW SHARDED TABLES").fetchall()}

@@ -124,6 +124,8 @@ class Planner {
     KG_TRY(made.tail, render(pour.tail, context));
     made.untyped = pour.untyped;
     made.at_once = pour.at_once;
+    // Tables of the home shard are unknown on the others.
+    if (analysis_.home && map_.home_shard() != nullptr) made.where = map_.home_shard()->id;
     return Plan(std::move(made));
   }
 

@@ -877,3 +877,15 @@ SELECT code, until FROM marks WHERE code IN ('pond', 'city', 'sea');
 -- must
 COMMIT;
 DELETE FROM marks WHERE code IN ('sea', 'lake', 'pond', 'city');
+
+-- Rows of several shards for a table of the home shard, in a transaction that began elsewhere.
+BEGIN;
+-- must
+SELECT count(*) FROM orders WHERE tenant = 5;
+-- must
+SELECT count(*) FROM orders WHERE tenant BETWEEN 4 AND 5;
+-- must
+INSERT INTO settings SELECT name || tenant || id, id FROM customers;
+-- must
+SELECT count(*), sum(value) FROM settings;
+ROLLBACK;

@@ -27,8 +27,10 @@ Result<bool> alter_identity(PgSession& source, const std::string& relation, cons
 std::vector<PriorIdentity> identities_to_change(const std::vector<MovedTable>& tables) {
   std::vector<PriorIdentity> identities;
   for (const MovedTable& table : tables) {
-    for (const Leaf& leaf : table.leaves) {
-      if (!leaf.identified) identities.push_back({leaf.name, leaf.identity_clause});
+    for (const auto* relations : {&table.leaves, &table.parents}) {
+      for (const Leaf& relation : *relations) {
+        if (!relation.identified) identities.push_back({relation.name, relation.identity_clause});
+      }
     }
   }
   return identities;

@@ -43,6 +43,9 @@ Result<std::vector<std::string>> make_missing_tables(const TwoShards& shards, Pg
   KG_TRY(const std::string sql, dump_tables(shards.source.dsn, relations, deadline));
   if (const Status made = apply_schema(shards.target.dsn, sql, deadline); !made) {
     Error error = made.error();
+    if (const auto at = error.detail.find("ERROR:");
+        at != std::string::npos)  // behind it come the place and a mark
+      error.message = error.detail.substr(at, error.detail.find('\n', at) - at);
     error.message = "table " + list_of(names) + (names.size() == 1 ? " is" : " are") + " missing on shard \"" +
                     shards.target.name + "\" and cannot be made there: " + error.message;
     error.hint = "Make what is missing there as it is on shard \"" + shards.source.name +

@@ -201,7 +201,7 @@ Status Move::estimate() {
     // The planner may know nothing of the table yet.
     KG_TRY(const auto counted,
            source_->query("SELECT count(*) FROM (SELECT FROM " + table.name + " WHERE " + table.inside +
-                              " LIMIT " + std::to_string(2 * kCountedRowsMax) + ") some",
+                              " LIMIT " + std::to_string(2 * kCountedRowsMax) + ") counted",
                           {}, soon()));
     rows += std::stod(*counted.at(0).at(0)) - expected;
   }

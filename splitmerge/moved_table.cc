@@ -28,11 +28,12 @@ constexpr const char* kLeaves =
     "a.attnum = ANY (i.indkey) AND a.attname = ANY ($2::text[])) = cardinality($2::text[]), false), EXISTS "
     "(SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary) OR NOT EXISTS (SELECT FROM "
     "pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid IN "
-    "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), greatest(c.reltuples, 0) FROM "
+    "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), greatest(c.reltuples, 0), "
+    "c.relkind = 'p' FROM "
     "(SELECT $1::text::regclass AS relid UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) t JOIN "
     "pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_index i ON "
     "i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
-    "ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid WHERE c.relkind = 'r' ORDER BY 1";
+    "ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid WHERE c.relkind IN ('r', 'p') ORDER BY 1";
 
 constexpr const char* kSequences =
     "SELECT format('%I.%I', n.nspname, s.relname) FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND "
@@ -81,7 +82,12 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
   KG_TRY(const auto leaves,
          session.query(kLeaves, {SqlValue::text(moved.name), SqlValue::text(array_of(table.key))}, deadline));
   for (const PgRow& row : leaves) {
-    moved.leaves.push_back({*row[0], row[3] == "t", *row[2], row[4] == "t"});
+    const Leaf leaf{*row[0], row[3] == "t", *row[2], row[4] == "t"};
+    if (row[6] == "t") {
+      moved.parents.push_back(leaf);
+      continue;
+    }
+    moved.leaves.push_back(leaf);
     moved.rows_estimate += std::stod(*row[5]);
   }
   KG_TRY(const auto sequences, session.query(kSequences, {SqlValue::text(moved.name)}, deadline));

@@ -27,6 +27,7 @@ struct MovedTable {
   std::vector<std::string> key;      // quoted
   std::string inside;                // the predicate of the moving range
   std::vector<Leaf> leaves;
+  std::vector<Leaf> parents;  // partitioned relations: changes are told in the name of the root, by its identity
   double rows_estimate = 0;
   std::vector<std::string> sequences;  // owned by its columns; quoted, with their schema
 };

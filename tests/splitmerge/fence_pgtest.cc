@@ -26,7 +26,8 @@ class FenceTest : public Moving {
   }
   std::vector<Table> tables_of_map() {
     std::vector<Table> all;
-    for (const Table* table : map()->tables_of("tenants")) all.push_back(*table);
+    const MapPtr now = map();
+    for (const Table* table : now->tables_of("tenants")) all.push_back(*table);
     return all;
   }
   std::vector<shardmap::KeyRange> moving() { return ranges_of(*map()->shardlet("b")); }

@@ -106,7 +106,10 @@ std::string Session::schema_meant(const parser::Statement& statement) const {
   const std::vector<std::string>& path = names_->context.search_path;
   if (const planner::Relation* relation = catalog->find_relation(path, alter->table.name.name()))
     return relation->schema;
-  return path.empty() ? "public" : path.front();
+  for (const std::string& schema : path) {
+    if (catalog->has_schema(schema)) return schema;
+  }
+  return "public";
 }
 
 // One statement; its rows are in to_client_ when this ends, its tag or its error is the answer.

@@ -37,7 +37,7 @@ struct KnownStatement {
   planner::AnalysisPtr analysis;  // of kPlanned, kExplainRoute; or
   std::optional<Error> refusal;   // why there is none
   std::uint32_t effects = 0;      // frontend/statement_effects.h
-  bool rescan = true;             // the effects hold names, places, or hang on literals: read them off each text
+  bool rescan = true;  // the effects hold names, places, or hang on literals: read them off each text
 };
 using KnownRef = std::shared_ptr<const KnownStatement>;
 

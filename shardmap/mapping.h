@@ -59,8 +59,8 @@ class Mapping {
   // Each shard that has a shardlet of this map, with the number of its entries; by id.
   [[nodiscard]] const std::vector<std::pair<ShardId, std::size_t>>& shards() const { return shards_; }
   [[nodiscard]] const std::vector<HiddenRange>& hidden() const { return hidden_; }
-  // The epoch at which rows of this map last changed hands: a key got another shard, or rows that were hidden are
-  // hidden no more. Two maps of one store that agree in it place and show the same rows.
+  // The epoch at which rows of this map last changed hands: a key got another shard, or rows that were hidden
+  // are hidden no more. Two maps of one store that agree in it place and show the same rows.
   [[nodiscard]] std::uint64_t placed() const { return placed_; }
   // How many entries are in another state than online: none means that nobody has to look at each.
   [[nodiscard]] std::size_t not_online_count() const { return not_online_; }

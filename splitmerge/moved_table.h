@@ -27,7 +27,8 @@ struct MovedTable {
   std::vector<std::string> key;      // quoted
   std::string inside;                // the predicate of the moving range
   std::vector<Leaf> leaves;
-  std::vector<Leaf> parents;  // partitioned relations: changes are told in the name of the root, by its identity
+  // Partitioned relations: changes are told in the name of the root, by its identity.
+  std::vector<Leaf> parents;
   double rows_estimate = 0;
   std::vector<std::string> sequences;  // owned by its columns; quoted, with their schema
 };

@@ -182,7 +182,11 @@ class Console(unittest.TestCase):
             page.click("[data-shardlet=gamma]")
             page.wait("document.querySelector('dialog[open] #to')")
             page.click("#start")
-            cancel = "[...document.querySelectorAll('table button')].find(b => b.textContent === 'Cancel')"
+            # Of this job: the one before may be shown as running for a moment longer than it runs.
+            cancel = (
+                "[...document.querySelectorAll('table tr')].filter(r => r.textContent.includes('gamma to s2'))"
+                ".flatMap(r => [...r.querySelectorAll('button')]).find(b => b.textContent === 'Cancel')"
+            )
             page.wait(cancel)
             page.run(cancel + ".click()")
             page.wait("document.body.innerText.includes('canceled')", 40)

@@ -189,8 +189,9 @@ TEST_F(ConfigFile, EveryKeyHasAnEnvironmentVariable) {
       if (key.rule.text == Text::kAddress) text = "127.0.0.1:7";
       if (key.rule.text == Text::kStore) text = "sqlite:/seven";
       ConfigSources sources{.environment = {{environment_name(section.name, key.name), text}}};
-      if (section.name == "server" && key.name.starts_with("tls_")) {
-        sources.environment = {{"KINTSUGI_SERVER_TLS_CERT", text}, {"KINTSUGI_SERVER_TLS_KEY", text}};
+      if (key.name.starts_with("tls_")) {  // one without the other is refused
+        sources.environment = {{environment_name(section.name, "tls_cert"), text},
+                               {environment_name(section.name, "tls_key"), text}};
       }
       auto loaded = load_config(sources);
       ASSERT_TRUE(loaded) << loaded.error().message;

@@ -189,7 +189,9 @@ class Moving : public testing::Test {
       EXPECT_EQ(count("pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0") << "s" << i;
       EXPECT_EQ(count("kintsugi.fence"), "0") << "s" << i;
       EXPECT_EQ(count("kintsugi.marker"), "0") << "s" << i;
-      EXPECT_EQ(count("pg_class WHERE relkind IN ('r', 'p') AND relreplident = 'f' AND relname NOT LIKE '%full%'"), "0")
+      EXPECT_EQ(
+          count("pg_class WHERE relkind IN ('r', 'p') AND relreplident = 'f' AND relname NOT LIKE '%full%'"),
+          "0")
           << "s" << i;
       EXPECT_EQ(count("pg_replication_origin"), "0") << "s" << i;
     }

@@ -273,6 +273,7 @@ class Snapshots:
             self.each_its_own("READ COMMITTED", prepared)
             self.quiet()
         self.by_default()
+        self.quiet()
 
 
 def main():

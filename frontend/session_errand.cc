@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 10s;
-constexpr std::size_t kWorkedOutAtOnce = 500;
+constexpr std::size_t kWorkedOutInOneQuery = 500;
 
 }  // namespace
 
@@ -315,22 +315,22 @@ io::Task<Result<std::string>> Session::work_out(const planner::WorkOut& work) {
   const auto before = opening(**place, false);
   std::string sql;
   for (const std::string& statement : before) sql.append(statement).append(";\n");
-  // A query of some of them at a time: PostgreSQL reads a long UNION by recursion.
-  executor::Rows rows;
-  for (std::size_t at = 0; at < work.expressions.size(); at += kWorkedOutAtOnce) {
-    const std::size_t end = std::min(at + kWorkedOutAtOnce, work.expressions.size());
+  // Queries of some of them each, because PostgreSQL reads a long UNION by recursion; in one string, which is
+  // one transaction, so that all have the same now().
+  for (std::size_t at = 0; at < work.expressions.size(); at += kWorkedOutInOneQuery) {
+    const std::size_t end = std::min(at + kWorkedOutInOneQuery, work.expressions.size());
     planner::WorkOut part;
     part.expressions.assign(work.expressions.begin() + static_cast<std::ptrdiff_t>(at),
                             work.expressions.begin() + static_cast<std::ptrdiff_t>(end));
-    sql += planner::query_of(part);
-    auto asking = executor::run_control_query((*place)->lease.get(), std::exchange(sql, {}), &waiter_,
-                                              Deadline::in(kControlTimeout));
-    auto some = co_await std::move(asking);
-    if (!some) co_return fail(std::move(some).error());
-    if (some->size() < end - at) co_return fail(not_worked_out());
-    rows.insert(rows.end(), some->end() - static_cast<std::ptrdiff_t>(end - at), some->end());
+    sql.append(planner::query_of(part)).append(";\n");
   }
-  std::string text = planner::text_with(work, rows);
+  auto asking = executor::run_control_query((*place)->lease.get(), std::move(sql), &waiter_,
+                                            Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  if (!rows) co_return fail(std::move(rows).error());
+  if (rows->size() < work.expressions.size()) co_return fail(not_worked_out());
+  rows->erase(rows->begin(), rows->end() - static_cast<std::ptrdiff_t>(work.expressions.size()));
+  std::string text = planner::text_with(work, *rows);
   co_return text;
 }
 

@@ -53,6 +53,12 @@ class FirstHour(unittest.TestCase):
     def table(self, name, more="", columns="id bigserial, note text"):
         self.db.execute(f"CREATE TABLE {name} (tenant_id bigint NOT NULL, {columns}{more}) SHARD BY tenants (tenant_id)")
 
+    def test_one_statement_has_one_now_however_many_rows_it_has(self):
+        self.table("dated", columns="id bigserial, at timestamptz")
+        rows = ", ".join(f"({KEYS[i % 3]}, now())" for i in range(1300))
+        self.db.execute("INSERT INTO dated (tenant_id, at) VALUES " + rows)
+        self.assertEqual(self.rows("SELECT count(*), count(DISTINCT at) FROM dated"), [(1300, 1)])
+
     def test_triggers_rules_policies_and_statistics_are_on_every_shard(self):
         self.table("people")
         self.table("log", columns="what text")

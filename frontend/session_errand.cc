@@ -324,8 +324,9 @@ io::Task<Result<std::string>> Session::work_out(const planner::WorkOut& work) {
                             work.expressions.begin() + static_cast<std::ptrdiff_t>(end));
     sql.append(planner::query_of(part)).append(";\n");
   }
+  const auto queries = static_cast<int>(work.expressions.size() / kWorkedOutInOneQuery) + 1;
   auto asking = executor::run_control_query((*place)->lease.get(), std::move(sql), &waiter_,
-                                            Deadline::in(kControlTimeout));
+                                            Deadline::in(kControlTimeout * queries));
   auto rows = co_await std::move(asking);
   if (!rows) co_return fail(std::move(rows).error());
   if (rows->size() < work.expressions.size()) co_return fail(not_worked_out());

@@ -104,18 +104,23 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
   if (known_of(*prepared, nullptr).kind != StatementKind::kPlanned)
     co_return StatementEnd::refused(not_worked_out());
   auto plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
-  if (plan && std::holds_alternative<planner::WorkOut>(*plan)) {
-    auto working = work_out(std::get<planner::WorkOut>(*plan));
-    auto worked = co_await std::move(working);
-    if (!worked) co_return StatementEnd::refused(worked.error());
-    prepared = with_text({}, std::move(*worked));
-    plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
-  }
-  while (plan && std::holds_alternative<planner::Hold>(*plan)) {
-    auto holding = hold(std::get<planner::Hold>(*plan).shardlet, worker_.routing().version, hold_deadline());
-    co_await std::move(holding);
-    if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
-    plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
+  // Either may come after the other: a map that was waited for, values that are then wanted.
+  while (plan) {
+    if (std::holds_alternative<planner::WorkOut>(*plan)) {
+      auto working = work_out(std::get<planner::WorkOut>(*plan));
+      auto worked = co_await std::move(working);
+      if (!worked) co_return StatementEnd::refused(worked.error());
+      prepared = with_text({}, std::move(*worked));
+    } else if (std::holds_alternative<planner::Hold>(*plan)) {
+      auto holding = hold(std::get<planner::Hold>(*plan).shardlet, worker_.routing().version, hold_deadline());
+      co_await std::move(holding);
+      if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+    } else {
+      break;
+    }
+    const KnownStatement& again = known_of(*prepared, nullptr);
+    if (again.kind != StatementKind::kPlanned) co_return StatementEnd::refused(not_worked_out());
+    plan = plan_of(again, prepared->normal, 0, parameters);
   }
   if (!plan) co_return StatementEnd::refused(plan.error());
   const std::uint32_t effects = prepared->known->effects;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "base/invariant.h"
 
@@ -37,7 +38,7 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
       std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(most), b.begin()).first - a.begin());
 }
 
-std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entry> entries) {
+std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entry> entries, LargePages* pages) {
   INVARIANT(!entries.empty() && entries.size() <= kEntriesMax, "a chunk has an entry, and not too many");
   const std::size_t count = entries.size();
   constexpr std::size_t kLine = EntryLine::kEntries;
@@ -68,8 +69,8 @@ std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entr
   const std::size_t bytes = sizeof(Chunk) + line_count * sizeof(EntryLine) + count * sizeof(heads[0]) +
                             (wide ? count * sizeof(std::uint32_t) : 0) + offsets.size() * sizeof(offsets[0]) +
                             blob.size();
-  constexpr std::align_val_t kAlign{alignof(Chunk)};
-  auto* chunk = new (::operator new(bytes, kAlign)) Chunk;
+  std::shared_ptr<void> memory = pages != nullptr ? pages->take(bytes) : take_alone(bytes);
+  auto* chunk = new (memory.get()) Chunk;
   chunk->id_ = id;
   chunk->bytes_ = static_cast<std::uint32_t>(bytes);
   chunk->wide_ = wide;
@@ -112,10 +113,7 @@ std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entr
     std::memcpy(chunk->inline_prefix_, chunk->prefix_, skip);
     chunk->prefix_ = chunk->inline_prefix_;
   }
-  return {chunk, [](const Chunk* done) {
-            done->~Chunk();
-            ::operator delete(const_cast<void*>(static_cast<const void*>(done)), kAlign);
-          }};
+  return {std::move(memory), chunk};
 }
 
 Chunk::Place Chunk::place_of(std::string_view key) const {

@@ -6,7 +6,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "shardmap/large_pages.h"
 
 namespace kintsugi::shardmap {
 
@@ -117,8 +120,10 @@ class alignas(64) Chunk {
  public:
   static constexpr std::size_t kEntriesMax = ChunkGuide::kLines * EntryLine::kEntries;
 
-  // `entries` are sorted by low, without duplicates, and do not overlap. At least one.
-  static std::shared_ptr<const Chunk> build(std::uint32_t id, std::span<const Entry> entries);
+  // `entries` are sorted by low, without duplicates, and do not overlap. At least one. In `pages` when it is
+  // one of many that come together.
+  static std::shared_ptr<const Chunk> build(std::uint32_t id, std::span<const Entry> entries,
+                                            LargePages* pages = nullptr);
 
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
@@ -181,7 +186,7 @@ class alignas(64) Chunk {
   const char* prefix_ = nullptr;  // what all lows begin with: in the header when it fits
   char inline_prefix_[kPrefixInline] = {};
 };
-static_assert(sizeof(Chunk) == 192);
+static_assert(sizeof(Chunk) == 192 && std::is_trivially_destructible_v<Chunk>);
 
 // The length of what both begin with.
 std::size_t common_prefix(std::string_view a, std::string_view b);

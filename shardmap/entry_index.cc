@@ -240,7 +240,9 @@ void EntryIndex::flush_appended() {
     const Pending& pending = pending_[i];
     entries.push_back({pending.low, pending.high, pending.name, pending.shard, pending.state});
   }
-  add_chunk(chunks_.size(), Chunk::build(pending_id_, entries));
+  constexpr std::size_t kLargeFrom = 64;  // chunks: about half a megabyte
+  LargePages* pages = chunks_.size() >= kLargeFrom ? &pages_ : nullptr;
+  add_chunk(chunks_.size(), Chunk::build(pending_id_, entries, pages));
   pending_count_ = 0;
 }
 
@@ -248,6 +250,7 @@ void EntryIndex::finish() {
   flush_appended();
   pending_.clear();
   pending_.shrink_to_fit();
+  pages_ = {};
   heads_.clear();
   prefix_.clear();
   parts_.clear();

@@ -145,6 +145,7 @@ class EntryIndex {
   std::vector<Pending> pending_;  // appended, not yet in a chunk; the strings are used again
   std::size_t pending_count_ = 0;
   std::uint32_t pending_id_ = 0;
+  LargePages pages_;  // for the chunks of a map that is loaded and turns out to be large
 };
 
 inline ShardletView EntrySpan::Iterator::operator*() const {

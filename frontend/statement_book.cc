@@ -1,6 +1,7 @@
 #include "frontend/statement_book.h"
 
 #include "frontend/own_commands.h"
+#include "frontend/own_forms.h"
 #include "frontend/statement_effects.h"
 
 namespace kintsugi::frontend {
@@ -112,10 +113,20 @@ KnownRef StatementBook::learn(std::string_view text, parser::Range statement, co
                   !effects.local_custom_settings.empty() ||
                   (effects.flags & (kMaySet | kMaySetLocally | kPinsForGood)) != 0;
   auto tree = parser_.parse(text, statement);
-  if (!tree) return known;
+  if (!tree) {
+    // What only looks like PostgreSQL's goes to PostgreSQL, which says why it cannot be read.
+    known->refusal = misspelt(text.substr(statement.begin, statement.end - statement.begin), tree.error());
+    if (known->refusal) known->kind = StatementKind::kPlanned;
+    return known;
+  }
   known->tree = std::move(*tree);
   known->kind = kind_of(*known->tree);
   *bytes += known->tree->bytes();
+  if (known->kind == StatementKind::kSession) {
+    known->refusal = bad_setting(*known->tree);
+    if (known->refusal) known->kind = StatementKind::kPlanned;
+    return known;
+  }
   if (known->kind != StatementKind::kPlanned && known->kind != StatementKind::kExplainRoute) return known;
   auto outcome =
       planner::analyse(known->tree, normal, statement.begin, names.context, *routing.catalog, *routing.map);

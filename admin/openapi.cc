@@ -131,11 +131,8 @@ Json parameters_of(const Operation& operation) {
                           {"required", name == "key"},
                           {"schema", {{"type", type}}}});
   };
-  if (operation.list && operation.method == "GET") {
-    query("limit", "integer");
-    query("after", "string");
-  }
-  for (const std::string_view name : operation.query) query(name, "string");
+  for (const std::string_view name : parameters_in_query(operation))
+    query(name, name == "limit" ? "integer" : "string");
   return parameters;
 }
 

@@ -106,9 +106,9 @@ std::vector<Operation> map_operations() {
 std::vector<Operation> job_operations() {
   return {
       {"GET", "/v1/jobs", "listJobs", "The jobs, also those that have ended.",
-       kViewer, "", "job", 200, true, {}, list_jobs},
+       kViewer, "", "job", 200, true, {"state", "type", "order"}, list_jobs},
       {"POST", "/v1/jobs", "startJob", "Starts a move, split, merge, drain or rebalance.",
-       kOperator, "newJob", "job", 202, false, {}, start_job},
+       kOperator, "newJob", "job", 202, false, {"dry_run"}, start_job},
       {"GET", "/v1/jobs/{id}", "getJob", "One job.",
        kViewer, "", "job", 200, false, {}, get_job},
       {"GET", "/v1/jobs/{id}/events", "watchJob",
@@ -140,9 +140,9 @@ std::vector<Operation> other_operations() {
       {"DELETE", "/v1/users/{user}", "removeUser", "The user's token is good for nothing from now on.",
        kAdmin, "", "", 204, false, {}, remove_user},
       {"GET", "/v1/pools", "listPools", "This router's connections to the shards.",
-       kViewer, "", "pool", 200, true, {}, list_pools},
+       kViewer, "", "pool", 200, true, {"shard"}, list_pools},
       {"GET", "/v1/audit", "listAudit", "Who has asked for what, the newest first.",
-       kOperator, "", "auditEntry", 200, true, {}, list_audit},
+       kOperator, "", "auditEntry", 200, true, {"who"}, list_audit},
       {"GET", "/v1/epoch", "getEpoch", "The version of the whole map.",
        kViewer, "", "epoch", 200, false, {}, get_epoch},
       {"POST", "/v1/recovery/check", "check", "Compares the store, the shards' local maps and their rows.",
@@ -172,6 +172,26 @@ const std::vector<Operation>& operations() {
     return list;
   }();
   return all;
+}
+
+std::string in_path(const std::string& name) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  for (const unsigned char c : name) {
+    if (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '~') {
+      out += static_cast<char>(c);
+    } else {
+      out += {'%', kHex[c >> 4], kHex[c & 15]};
+    }
+  }
+  return out;
+}
+
+std::vector<std::string_view> parameters_in_query(const Operation& operation) {
+  std::vector<std::string_view> names;
+  if (operation.list && operation.method == "GET") names = {"limit", "after"};
+  names.insert(names.end(), operation.query.begin(), operation.query.end());
+  return names;
 }
 
 Routed route(std::string_view method, std::string_view path) {

@@ -52,6 +52,12 @@ struct Operation {
 
 [[nodiscard]] const std::vector<Operation>& operations();
 
+// A name as a segment of a path.
+[[nodiscard]] std::string in_path(const std::string& name);
+
+// The names of all its query parameters, those of a page among them.
+[[nodiscard]] std::vector<std::string_view> parameters_in_query(const Operation& operation);
+
 // The operation of a request, with what stands in its path's braces.
 struct Routed {
   const Operation* operation = nullptr;  // null: none

@@ -1,5 +1,6 @@
 // Operations on shards, maps, shardlets and tables.
 #include <charconv>
+#include <set>
 
 #include "admin/operation_handlers.h"
 #include "admin/request_body.h"
@@ -59,6 +60,12 @@ std::pair<std::string, std::string> table_name(const std::string& text) {
   const std::size_t dot = text.find('.');
   if (dot == std::string::npos) return {"public", text};
   return {text.substr(0, dot), text.substr(dot + 1)};
+}
+
+std::set<std::string> names_of_shards(const ShardMap& map, const shardmap::Mapping& mapping) {
+  std::set<std::string> names;
+  for (const auto& [id, entries] : mapping.shards()) names.insert(map.shard(id)->name);
+  return names;
 }
 
 }  // namespace
@@ -160,11 +167,14 @@ Answer create_map(RestRequest& request) {
   map.shards = body.texts_if("shards");
   KG_CHECK(body.finish());
   map.kind = *kind;
-  return create(request, command::CreateMap{map, false}, one(Show::What::kMaps, map.name),
-                [&map](const ShardMap& now) {
-                  const shardmap::Mapping* known = now.mapping(map.name);
-                  return known != nullptr && known->kind() == map.kind && known->key_types() == map.key_types;
-                });
+  return create(
+      request, command::CreateMap{map, false}, one(Show::What::kMaps, map.name), [&map](const ShardMap& now) {
+        const shardmap::Mapping* known = now.mapping(map.name);
+        if (known == nullptr || known->kind() != map.kind || known->key_types() != map.key_types) return false;
+        return (map.shardlets == 0 || known->shardlet_count() == static_cast<std::size_t>(map.shardlets)) &&
+               (map.shards.empty() ||
+                names_of_shards(now, *known) == std::set(map.shards.begin(), map.shards.end()));
+      });
 }
 
 Answer get_map(RestRequest& request) {
@@ -285,7 +295,11 @@ Answer place_table(RestRequest& request) {
     table.key = body.texts("key");
   }
   KG_CHECK(body.finish());
-  return change_and_show(request, command::PlaceTable{table}, one(Show::What::kTables, table.display()), 201);
+  const Show after = one(Show::What::kTables, table.display());
+  const shardmap::MapPtr map = request.surroundings.map();
+  const shardmap::Table* known = map->table(table.schema, table.name);
+  const bool same = known != nullptr && *known == table;
+  return same ? run_one(request, after) : change_and_show(request, command::PlaceTable{table}, after, 201);
 }
 
 Answer get_table(RestRequest& request) {

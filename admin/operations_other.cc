@@ -3,7 +3,6 @@
 
 #include "admin/operation_handlers.h"
 #include "admin/request_body.h"
-#include "base/log.h"
 
 namespace kintsugi::admin::handlers {
 namespace {
@@ -33,7 +32,20 @@ Answer list(RestRequest& request, Show::What what) {
 }  // namespace
 
 Answer list_jobs(RestRequest& request) {
-  return list(request, Show::What::kJobs);
+  KG_TRY(Show show, show_page(request, Show::What::kJobs));
+  show.state = request.in_query("state");
+  show.type = request.in_query("type");
+  if (!show.state.empty() && !splitmerge::job_state_named(show.state))
+    return fail(sqlstate::kInvalidParameter, "\"" + show.state.substr(0, 60) + "\" is no state of a job",
+                "queued, preparing, copying, catching_up, fenced, committed, cleaning, done, failed, canceled");
+  if (!show.type.empty() && !splitmerge::job_type_named(show.type))
+    return fail(sqlstate::kInvalidParameter, "\"" + show.type.substr(0, 60) + "\" is no type of job",
+                "move, split, merge, drain, rebalance, provision");
+  const std::string order = request.in_query("order");
+  if (!order.empty() && order != "newest" && order != "oldest")
+    return fail(sqlstate::kInvalidParameter, "order is newest or oldest");
+  show.newest_first = order == "newest";
+  return run_list(request, show);
 }
 
 Answer start_job(RestRequest& request) {
@@ -71,11 +83,15 @@ Answer list_statistics(RestRequest& request) {
 }
 
 Answer list_pools(RestRequest& request) {
-  return list(request, Show::What::kPools);
+  KG_TRY(Show show, show_page(request, Show::What::kPools));
+  show.shard = request.in_query("shard");
+  return run_list(request, show);
 }
 
 Answer list_audit(RestRequest& request) {
-  return list(request, Show::What::kAudit);
+  KG_TRY(Show show, show_page(request, Show::What::kAudit));
+  show.who = request.in_query("who");
+  return run_list(request, show);
 }
 
 Answer list_slow(RestRequest& request) {
@@ -101,12 +117,18 @@ Json user_json(const TokenOwner& owner) {
 
 }  // namespace
 
-// Who may do what is not the shard map's matter: no command, but a line in the log.
+// Who may do what is not the shard map's matter, and a token can be revoked while the store is away: no command
+// of the layer, but audited like one.
 Answer list_users(RestRequest& request) {
+  KG_TRY(const Show page, show_page(request, Show::What::kAudit));  // of it only where it begins and ends
   KG_TRY(const auto owners, request.users.list());
+  std::size_t at = 0;
+  std::from_chars(page.after.data(), page.after.data() + page.after.size(), at);
   RestAnswer answer;
   answer.body = {{"items", Json::array()}, {"next", nullptr}};
-  for (const TokenOwner& owner : owners) answer.body["items"].push_back(user_json(owner));
+  for (; at < owners.size() && answer.body["items"].size() < page.limit; ++at)
+    answer.body["items"].push_back(user_json(owners[at]));
+  if (at < owners.size()) answer.body["next"] = std::to_string(at);
   return answer;
 }
 
@@ -116,18 +138,21 @@ Answer add_user(RestRequest& request) {
   const auto role = role_named(body.text("role"));
   if (!role) body.complain("\"role\" is viewer, operator or admin");
   KG_CHECK(body.finish());
-  KG_TRY(const std::string token, request.users.add(name, *role));
-  log::info("a user was added", {{"user", name}, {"role", name_of(*role)}, {"by", request.actor.name}});
+  const auto token = request.users.add(name, *role);
+  request.layer.note("user add " + name.substr(0, 80) + " --role " + std::string(name_of(*role)), request.actor,
+                     token ? nullptr : &token.error());
+  if (!token) return fail(token.error());
   RestAnswer answer;
   answer.status = 201;
-  answer.body = {{"name", name}, {"role", std::string(name_of(*role))}, {"token", token}};
+  answer.body = {{"name", name}, {"role", std::string(name_of(*role))}, {"token", *token}};
   return answer;
 }
 
 Answer remove_user(RestRequest& request) {
   const std::string& name = request.path["user"];
-  KG_CHECK(request.users.remove(name));
-  log::info("a user was removed", {{"user", name}, {"by", request.actor.name}});
+  const Status removed = request.users.remove(name);
+  request.layer.note("user remove " + name.substr(0, 80), request.actor, removed ? nullptr : &removed.error());
+  KG_CHECK(removed);
   RestAnswer answer;
   answer.status = 204;
   return answer;

@@ -95,6 +95,28 @@ std::string path_of(const httplib::Request& request) {
   return request.target.substr(0, request.target.find_first_of("?#"));
 }
 
+// A parameter that nobody knows would be a filter that filters nothing.
+Status known_parameters(const Operation& operation, const httplib::Request& request) {
+  const std::vector<std::string_view> known = parameters_in_query(operation);
+  for (const auto& [name, value] : request.params) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint;
+    for (const std::string_view each : known) hint += (hint.empty() ? "" : ", ") + std::string(each);
+    return fail(sqlstate::kInvalidParameter, "there is no parameter \"" + name.substr(0, 60) + "\" here",
+                hint.empty() ? "" : "There is: " + hint + ".");
+  }
+  return {};
+}
+
+// Where what was made is: of a job, and of what has a name.
+std::string location_of(const Operation& operation, const httplib::Request& request, const Json& body) {
+  const std::string path = path_of(request);
+  if (operation.answer == "job" && body.contains("id"))
+    return operation.path == "/v1/jobs" ? path + "/" + body["id"].dump() : "";
+  if (operation.success != 201 || !body.contains("name")) return {};
+  return path + "/" + in_path(body["name"].get<std::string>());
+}
+
 // The epoch in If-Match: "17". None: no such header. An error: it is no epoch.
 Result<std::optional<std::uint64_t>> expected_epoch(const httplib::Request& request) {
   const std::string text = request.get_header_value("If-Match");
@@ -313,15 +335,19 @@ void RestServer::Parts::run(const Routed& routed, const httplib::Request& reques
   }
   const auto actor = actor_of(request);
   if (!actor || actor->role < operation.role) {
-    return answer_problem(
-        response,
-        {.sqlstate = "42501",
-         .message = "this is for the role " + std::string(name_of(operation.role)) +
-                    (actor ? ", and " + actor->name + " is " + std::string(name_of(actor->role)) : ""),
-         .hint = "kintsugi user add NAME --role " + std::string(name_of(operation.role)) +
-                 " makes a token with it."},
-        403);
+    const Error denied{
+        .sqlstate = "42501",
+        .message = "this is for the role " + std::string(name_of(operation.role)) +
+                   (actor ? ", and " + actor->name + " is " + std::string(name_of(actor->role)) : ""),
+        .hint = "kintsugi user add NAME --role " + std::string(name_of(operation.role)) +
+                " makes a token with it."};
+    auto layer = layers.take();
+    if (actor) layer->note(request.method + " " + path_of(request).substr(0, 200), *actor, &denied);
+    layers.give_back(std::move(layer));
+    return answer_problem(response, denied, 403);
   }
+  if (const Status known = known_parameters(operation, request); !known)
+    return answer_problem(response, known.error(), 400);
   const auto epoch = expected_epoch(request);
   if (!epoch) return answer_problem(response, epoch.error(), 412);
   auto layer = layers.take();
@@ -401,6 +427,8 @@ void RestServer::Parts::write(const Operation& operation, RestAnswer answer, con
       return;
     }
   }
+  if (const std::string location = location_of(operation, request, answer.body); !location.empty())
+    response.set_header("Location", location);
   if (!answer.notices.empty() && answer.body.is_object()) answer.body["notices"] = answer.notices;
   if (answer.status == 204) return;
   if (operation.answer == "file") return response.set_content(answer.text, "text/plain; charset=utf-8");

@@ -1,5 +1,6 @@
 #include "app/cli.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands.h"
@@ -84,6 +85,29 @@ std::vector<std::string> without_help_word(std::vector<std::string> arguments) {
   return arguments;
 }
 
+// What every command that talks to a router takes may stand anywhere: kintsugi --json shard list.
+std::vector<std::string> client_options_last(const std::vector<std::string>& arguments) {
+  static constexpr std::string_view kWithValue[] = {"--admin", "--token-file", "--ca"};
+  std::vector<std::string> rest, moved;
+  std::size_t i = 0;
+  for (; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& word = arguments[i];
+    const std::string name = word.substr(0, word.find('='));
+    const bool with_value =
+        std::find(std::begin(kWithValue), std::end(kWithValue), name) != std::end(kWithValue);
+    if (!with_value && word != "--json") {
+      rest.push_back(word);
+      continue;
+    }
+    moved.push_back(word);
+    if (with_value && name == word && i + 1 < arguments.size()) moved.push_back(arguments[++i]);
+  }
+  if (rest.empty()) return arguments;
+  rest.insert(rest.end(), moved.begin(), moved.end());
+  rest.insert(rest.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+  return rest;
+}
+
 }  // namespace
 
 void complain(const Error& error) {
@@ -93,19 +117,28 @@ void complain(const Error& error) {
 }
 
 int run_command_line(const std::vector<std::string>& given) {
-  const std::vector<std::string> arguments = without_help_word(given);
+  const std::vector<std::string> arguments = client_options_last(without_help_word(given));
   int exit_code = kDone;
   CLI::App root("Kintsugi: many PostgreSQL servers, one database.", "kintsugi");
   root.require_subcommand(1);
   root.set_help_flag("-h,--help", "this text");
   for (AddCommand add : kCommands) add(root, exit_code);
   add_examples(root, "");
+  root.footer(
+      "Commands talk to a router at --admin URL (KINTSUGI_ADMIN, default http://127.0.0.1:8432), with the "
+      "token in\n"
+      "--token-file FILE or in KINTSUGI_TOKEN; --json prints JSON. kintsugi help COMMAND has examples.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by the state of things, 4 no router answers.");
   try {
     root.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::CallForHelp&) {
-    const CLI::App& app = named_command(root);
-    std::cout << app.help(&app == &root ? "" : "kintsugi");
+    // What stands before the command's own name in its usage: kintsugi shard.
+    std::string before;
+    const CLI::App* app = &root;
+    for (; !app->get_subcommands().empty(); app = app->get_subcommands().front())
+      before += (before.empty() ? "" : " ") + app->get_name();
+    std::cout << app->help(before);
     return kDone;
   } catch (const CLI::ParseError& error) {
     return complain_about_usage(root, error, arguments);

@@ -85,6 +85,15 @@ int Talk::failed(const Error& given) {
   return exit_code_of(error, status);
 }
 
+// With --json an error is an object too, on standard error.
+void Talk::complain(const Error& error) const {
+  if (!options_.json) return app::complain(error);
+  Json json = {{"sqlstate", error.sqlstate}, {"message", error.message}};
+  if (!error.detail.empty()) json["detail"] = error.detail;
+  if (!error.hint.empty()) json["hint"] = error.hint;
+  std::cerr << Json{{"error", json}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
 // " (did you mean s1?)" of: shard "s11" does not exist.
 std::string Talk::meant_instead(const std::string& message) {
   const std::size_t open = message.find('"'), close = message.find("\" does not exist");

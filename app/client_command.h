@@ -50,6 +50,7 @@ class Talk {
   bool confirmed(const std::string& question);
 
   int failed(const Error& given);
+  void complain(const Error& error) const;
   void print(const Json& json, const std::vector<std::string>& columns) const;
   [[nodiscard]] bool json() const { return options_.json; }
   [[nodiscard]] RestClient& client() { return *client_; }

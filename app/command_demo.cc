@@ -27,7 +27,7 @@ void add_demo(CLI::App& root, int& exit_code) {
   command->add_option("--port", options->port, "for PostgreSQL clients; 0 takes a free one")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
-  command->add_option("--admin-port", options->admin_port, "for REST and the console")
+  command->add_option("--admin-port", options->admin_port, "for REST and the console; 0 takes a free one")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -43,7 +43,7 @@ int run(const Options& options) {
     complain(loaded.error());
     return kFailed;
   }
-  auto ended = run_server(loaded->config, [](const std::string&) {});
+  auto ended = run_server(loaded->config, [](const Listening&) {});
   if (!ended) {
     complain(ended.error());
     return kFailed;

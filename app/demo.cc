@@ -1,7 +1,5 @@
 #include "app/demo.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,29 +128,22 @@ std::string psql_line(const std::string& address, const std::string& passfile) {
   return "psql \"host=127.0.0.1 port=" + port + " dbname=app user=app passfile=" + for_shell(value) + "\"";
 }
 
-bool something_answers(int port) {
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  bool answers = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return answers;
+// As a shell takes it: whoever has built it need not have installed it.
+std::string this_program() {
+  std::error_code none;
+  const fs::path path = fs::read_symlink("/proc/self/exe", none);
+  return none ? "kintsugi" : "\"" + for_shell(path.string()) + "\"";
 }
 
-void invite(const DemoOptions& options, const std::string& address, const std::string& folder,
-            bool console_was_free) {
-  say("\nReady. From another terminal:\n\n  " + psql_line(address, folder + "/passfile") + "\n");
-  if (console_was_free && something_answers(options.admin_port)) {
-    const std::string at = "http://127.0.0.1:" + std::to_string(options.admin_port);
-    std::string token;
-    std::ifstream(folder + "/admin.token") >> token;
-    say("The console:\n\n  " + at + "/#token=" + token + "\n");
-    say("The command line, and REST at " + at + " with the token in " + folder +
-        "/admin.token:\n\n  kintsugi shard list --admin " + at + " --token-file \"" +
-        for_shell(folder + "/admin.token") + "\"\n");
-  }
+void invite(const Listening& at, const std::string& folder) {
+  say("\nReady. From another terminal:\n\n  " + psql_line(at.clients, folder + "/passfile") + "\n");
+  const std::string admin = "http://" + at.admin;
+  std::string token;
+  std::ifstream(folder + "/admin.token") >> token;
+  say("The console:\n\n  " + admin + "/#token=" + token + "\n");
+  say("The command line, and REST at " + admin + " with the token in " + folder + "/admin.token:\n\n  " +
+      this_program() + " shard list --admin " + admin + " --token-file \"" +
+      for_shell(folder + "/admin.token") + "\"\n");
   say("Ctrl-C stops the router and the shards. The data stays in " + folder + ".");
 }
 
@@ -186,17 +177,19 @@ Result<Ended> serve_demo(const DemoOptions& options, const std::string& folder, 
   for (const DemoState::Shard& shard : state.shards) in_map.push_back({shard.name, shards.dsn(shard)});
   KG_CHECK(prepare_demo_map(loaded.config.map.store, in_map, state.spread));
   if (end_was_asked()) return fail("57P01", kInterrupted);
-  bool console_was_free = port_is_free(options.admin_port);
-  return run_server(loaded.config,
-                    [&](const std::string& address) { invite(options, address, folder, console_was_free); });
+  return run_server(loaded.config, [&](const Listening& at) { invite(at, folder); });
 }
 
 }  // namespace
 
 Result<Ended> run_demo(const DemoOptions& options) {
-  if (options.port != 0 && !port_is_free(options.port)) {
-    return fail("55006", "port " + std::to_string(options.port) + " on 127.0.0.1 is taken",
-                "Stop what listens there, or give another with --port.");
+  for (const auto& [port, option] :
+       {std::pair(options.port, "--port"), std::pair(options.admin_port, "--admin-port")}) {
+    if (port != 0 && !port_is_free(port)) {
+      return fail(
+          "55006", "port " + std::to_string(port) + " on 127.0.0.1 is taken",
+          std::string("Stop what listens there, or give another with ") + option + "; 0 takes a free one.");
+    }
   }
   std::string folder = options.data.empty() ? "" : fs::absolute(options.data).lexically_normal().string();
   if (folder.size() > 1 && folder.back() == '/') folder.pop_back();

@@ -51,7 +51,7 @@ int ended(Talk& talk, const Json& job) {
   } else if (job.contains("error") && job["error"].is_string()) {
     error.detail = job["error"].get<std::string>();
   }
-  complain(error);
+  talk.complain(error);
   return kFailed;
 }
 

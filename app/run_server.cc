@@ -58,8 +58,7 @@ std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr
 
 }  // namespace
 
-Result<Ended> run_server(const Config& config,
-                         const std::function<void(const std::string& address)>& listening) {
+Result<Ended> run_server(const Config& config, const std::function<void(const Listening& at)>& listening) {
   log::set_level(config.log.level);
   KG_TRY(std::shared_ptr<MapService> maps, MapService::start(config));
   const std::size_t shards = maps->current()->shards().size();
@@ -93,7 +92,7 @@ Result<Ended> run_server(const Config& config,
                           {"version", kVersion},
                           {"pid", getpid()}});
   log::info("listening for REST", {{"address", rest->address()}, {"token_file", token_file(config)}});
-  listening(server->address());
+  listening({.clients = server->address(), .admin = rest->address()});
   // The shutdown may still be at work when a second signal has ended the wait, and this function with it.
   Ended ended =
       wait_for_the_end({.reload =

@@ -10,9 +10,14 @@
 
 namespace kintsugi::app {
 
-// Starts the server, calls `listening` with its address ("127.0.0.1:6432", the real port when 0 was asked), and
-// returns when a signal ended it. Needs block_signals() first. An error: it never listened.
+// Where a server listens: "127.0.0.1:6432", the real port when 0 was asked.
+struct Listening {
+  std::string clients, admin;
+};
+
+// Starts the server, calls `listening`, and returns when a signal ended it. Needs block_signals() first. An
+// error: it never listened.
 [[nodiscard]] Result<Ended> run_server(const Config& config,
-                                       const std::function<void(const std::string& address)>& listening);
+                                       const std::function<void(const Listening& at)>& listening);
 
 }  // namespace kintsugi::app

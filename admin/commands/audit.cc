@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "base/log.h"
 
@@ -13,6 +14,7 @@ namespace {
 constexpr const char* kAudit = "audit";
 constexpr std::size_t kWhatBytesMax = 4000;
 constexpr int kPruneEvery = 100;
+constexpr int kDenialsAMinute = 40;
 
 // Keys are in the order of time; "2026-11-18T15:04:05.123456Z 1f2e".
 std::string now_text() {
@@ -20,6 +22,27 @@ std::string now_text() {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(static_cast<std::time_t>(micros / 1000000)),
                      micros % 1000000);
+}
+
+std::string new_key() {
+  return now_text() + " " + shardmap::random_uuid().substr(0, 8);
+}
+
+std::string result_text(const Error* error) {
+  return error == nullptr ? "done" : error->sqlstate + ": " + error->message;
+}
+
+bool denial_fits() {
+  static std::mutex mutex;
+  static std::chrono::steady_clock::time_point minute;
+  static int written = 0;
+  const std::lock_guard lock(mutex);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - minute > std::chrono::minutes(1)) {
+    minute = now;
+    written = 0;
+  }
+  return ++written <= kDenialsAMinute;
 }
 
 std::string body_of(const Actor& actor, const std::string& router, const std::string& what,
@@ -52,15 +75,31 @@ void prune(shardmap::MapStore& store, Deadline deadline) {
 
 Result<std::string> begin_audit(shardmap::MapStore& store, const Actor& actor, const std::string& router,
                                 const std::string& what, Deadline deadline) {
-  const std::string key = now_text() + " " + shardmap::random_uuid().substr(0, 8);
+  const std::string key = new_key();
   KG_CHECK(store.put_notes({{kAudit, key, body_of(actor, router, what, "begun", 0), {}}}, deadline));
   prune(store, deadline);
   return key;
 }
 
+void write_audit(shardmap::MapStore* store, const Actor& actor, const std::string& router,
+                 const std::string& what, const Error* error, Deadline deadline) {
+  const std::string result = result_text(error);
+  log::info("a command", {{"who", actor.name}, {"what", what}, {"result", result}});
+  if (error != nullptr && error->sqlstate == sqlstate::kInsufficientPrivilege && !denial_fits()) return;
+  Status written = fail(sqlstate::kCannotConnectNow, "there is no store");
+  if (store != nullptr)
+    written = store->put_notes({{kAudit, new_key(), body_of(actor, router, what, result, 0), {}}}, deadline);
+  if (written) {
+    prune(*store, deadline);
+  } else {
+    log::warning("a command could not be written into the audit trail",
+                 {{"what", what}, {"reason", written.error().message}});
+  }
+}
+
 void end_audit(shardmap::MapStore& store, const std::string& key, const Actor& actor, const std::string& router,
                const std::string& what, const Error* error, std::uint64_t epoch, Deadline deadline) {
-  const std::string result = error == nullptr ? "done" : error->sqlstate + ": " + error->message;
+  const std::string result = result_text(error);
   log::info("a command", {{"who", actor.name}, {"what", what}, {"result", result}, {"epoch", epoch}});
   const Status written =
       store.put_notes({{kAudit, key, body_of(actor, router, what, result, epoch), {}}}, deadline);

@@ -22,6 +22,12 @@ Result<std::string> begin_audit(shardmap::MapStore& store, const Actor& actor, c
 void end_audit(shardmap::MapStore& store, const std::string& key, const Actor& actor, const std::string& router,
                const std::string& what, const Error* error, std::uint64_t epoch, Deadline deadline);
 
+// For what begins and ends elsewhere: one entry that says how it ended, and the log; `store` null: the log
+// alone. Of what was not permitted (42501) at most a few dozen entries a minute, so that nobody without rights
+// can push the others out of the trail.
+void write_audit(shardmap::MapStore* store, const Actor& actor, const std::string& router,
+                 const std::string& what, const Error* error, Deadline deadline);
+
 // {"at", "who", "role", "face", "router", "what", "result", "epoch"}, the newest first.
 Result<std::vector<Json>> audit_trail(shardmap::MapStore& store, Deadline deadline);
 

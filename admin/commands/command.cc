@@ -138,8 +138,8 @@ struct Describer {
     return (c.resume ? "RESUME JOB " : "CANCEL JOB ") + std::to_string(c.id);
   }
   std::string operator()(const Show& c) const {
-    static constexpr const char* kWhat[] = {"SHARDS",  "SHARD MAPS", "SHARDLETS", "SHARDED TABLES", "JOBS",
-                                            "ROUTERS", "POOLS",      "STATS",     "AUDIT"};
+    static constexpr const char* kWhat[] = {"SHARDS",  "SHARD MAPS", "SHARDLETS", "SHARDED TABLES",  "JOBS",
+                                            "ROUTERS", "POOLS",      "STATS",     "SLOW STATEMENTS", "AUDIT"};
     return std::string("SHOW ") + kWhat[static_cast<std::size_t>(c.what)];
   }
   std::string operator()(const Lookup& c) const {

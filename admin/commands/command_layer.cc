@@ -51,7 +51,7 @@ struct Changer {
   MapStore& store;
   Face face;
   const CommandRun& run;
-  const std::function<void()>& look_for_jobs;
+  const Surroundings& around;
 
   [[nodiscard]] MapCommands map() const { return MapCommands(store); }
 
@@ -65,7 +65,7 @@ struct Changer {
     const bool empty = stored.map->tables().empty();
     if (!empty) shard.state = shardmap::ShardState::kPreparing;
     KG_TRY(CommandResult done, made(map().create_shard(shard, run.deadline)));
-    if (!empty) KG_CHECK(provision_shard(store, shard.name, run, look_for_jobs, done));
+    if (!empty) KG_CHECK(provision_shard(store, shard.name, run, around.look_for_jobs, done));
     return done;
   }
   Result<CommandResult> operator()(const AlterShard& c) const {
@@ -100,10 +100,10 @@ struct Changer {
     return unless(c.if_exists, sqlstate::kUndefinedObject,
                   made(map().drop_table(c.schema, c.name, run.deadline)));
   }
-  Result<CommandResult> operator()(const StartJob& c) const {
-    return start_job(store, c, face, run, look_for_jobs);
+  Result<CommandResult> operator()(const StartJob& c) const { return start_job(store, c, face, run, around); }
+  Result<CommandResult> operator()(const ControlJob& c) const {
+    return control_job(store, c, face, run, *around.map());
   }
-  Result<CommandResult> operator()(const ControlJob& c) const { return control_job(store, c, face, run); }
   Result<CommandResult> operator()(const Resolve& c) const {
     const auto side = c.from_shards ? shardmap::Side::kShards : shardmap::Side::kStore;
     KG_TRY(const auto lines, shardmap::resolve(store, side, c.dry_run, run.deadline));
@@ -171,17 +171,18 @@ Result<MapStore*> CommandLayer::store(Deadline deadline) {
 Result<CommandResult> CommandLayer::run(const Command& command, const Actor& actor, const CommandRun& run) {
   const Role needed = role_needed(command);
   if (actor.role < needed) {
-    return fail(sqlstate::kInsufficientPrivilege,
-                "permission denied: " + std::string(tag_of(command)) + " needs the role " +
-                    std::string(name_of(needed)),
-                "\"" + actor.name + "\" has the role " + std::string(name_of(actor.role)) + ".");
+    const Error denied{.sqlstate = std::string(sqlstate::kInsufficientPrivilege),
+                       .message = "permission denied: " + std::string(tag_of(command)) + " needs the role " +
+                                  std::string(name_of(needed)),
+                       .hint = "\"" + actor.name + "\" has the role " + std::string(name_of(actor.role)) + "."};
+    note(describe(command), actor, &denied);
+    return fail(denied);
   }
   Result<CommandResult> done =
-      only_looks(command)
-          ? look(command, actor, run)
-          : change(describe(command), actor, run, [&](MapStore& opened) {
-              return std::visit(Changer{opened, actor.face, run, surroundings_->look_for_jobs}, command);
-            });
+      only_looks(command) ? look(command, actor, run)
+                          : change(describe(command), actor, run, [&](MapStore& opened) {
+                              return std::visit(Changer{opened, actor.face, run, *surroundings_}, command);
+                            });
   if (done && done->tag.empty()) done->tag = tag_of(command);
   return done;
 }
@@ -195,9 +196,9 @@ Result<CommandResult> CommandLayer::look(const Command& command, const Actor& ac
   KG_TRY(MapStore * opened, store(run.deadline));
   if (const auto* c = std::get_if<Check>(&command)) return check(*opened, *c, run.deadline);
   if (const auto* c = std::get_if<Resolve>(&command))
-    return Changer{*opened, actor.face, run, surroundings_->look_for_jobs}(*c);
+    return Changer{*opened, actor.face, run, *surroundings_}(*c);
   if (const auto* c = std::get_if<StartJob>(&command))
-    return Changer{*opened, actor.face, run, surroundings_->look_for_jobs}(*c);
+    return Changer{*opened, actor.face, run, *surroundings_}(*c);
   CommandResult result;
   KG_TRY(result.text, MapCommands(*opened).export_all(run.deadline));
   return result;
@@ -222,6 +223,12 @@ void CommandLayer::wait_for_routers(MapStore& store, Deadline deadline, CommandR
   const auto waited =
       shardmap::wait_until_taken(store, result.epoch, deadline.sooner(Deadline::in(kRoutersPatience)));
   if (!waited) result.notices.push_back("done, but " + waited.error().message);
+}
+
+void CommandLayer::note(const std::string& what, const Actor& actor, const Error* error) {
+  const Deadline soon = Deadline::in(kAuditPatience);
+  const auto opened = surroundings_->store.empty() ? Result<MapStore*>(nullptr) : store(soon);
+  write_audit(opened ? *opened : nullptr, actor, surroundings_->router, what, error, soon);
 }
 
 Result<CommandResult> CommandLayer::record_table(const shardmap::Table& table, const std::string& what,

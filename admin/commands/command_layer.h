@@ -49,6 +49,10 @@ class CommandLayer {
   Result<CommandResult> forget_table(const std::string& schema, const std::string& name,
                                      const std::string& what, const Actor& actor, const CommandRun& run);
 
+  // For what is done elsewhere and belongs into the audit trail; a store that is away is no reason not to do
+  // it, and the log has it in any case.
+  void note(const std::string& what, const Actor& actor, const Error* error);
+
  private:
   using Work = std::function<Result<CommandResult>(shardmap::MapStore& store)>;
   Result<shardmap::MapStore*> store(Deadline deadline);

@@ -1,7 +1,9 @@
 #include "admin/commands/job_commands.h"
 
+#include <algorithm>
 #include <charconv>
 
+#include "admin/commands/show.h"
 #include "splitmerge/jobs.h"
 
 namespace kintsugi::admin {
@@ -25,8 +27,24 @@ std::string shown_progress(const JobInfo& job) {
   return text;
 }
 
-Json object_of(const JobInfo& job, Face face) {
-  if (face != Face::kSql) return Json::parse(splitmerge::to_json(job), nullptr, false);
+// A split's border with the types of its map's key, as long as a shardlet of it is known there.
+void give_types(Json& json, const splitmerge::JobRequest& request, const shardmap::ShardMap& map) {
+  std::vector<std::string> names = request.shardlets;
+  names.insert(names.end(), request.into.begin(), request.into.end());
+  for (const std::string& name : names) {
+    const auto there = map.shardlet(name);
+    if (!there) continue;
+    json["at"] = bound_json(map.mapping(there->map)->bound_types(), *request.at);
+    return;
+  }
+}
+
+Json object_of(const JobInfo& job, Face face, const shardmap::ShardMap& map) {
+  if (face != Face::kSql) {
+    Json json = Json::parse(splitmerge::to_json(job), nullptr, false);
+    if (job.request.at) give_types(json, job.request, map);
+    return json;
+  }
   Json json = Json::object();
   json["id"] = job.id;
   json["type"] = std::string(splitmerge::name_of(job.request.type));
@@ -37,10 +55,10 @@ Json object_of(const JobInfo& job, Face face) {
   return json;
 }
 
-CommandResult one(const JobInfo& job, Face face) {
+CommandResult one(const JobInfo& job, Face face, const shardmap::ShardMap& map) {
   CommandResult result;
   result.columns = job_columns();
-  result.objects.push_back(object_of(job, face));
+  result.objects.push_back(object_of(job, face, map));
   return result;
 }
 
@@ -82,14 +100,14 @@ std::vector<ResultColumn> plan_columns() {
 }
 
 Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJob& request, Face face,
-                                const CommandRun& run, const std::function<void()>& look_for_jobs) {
+                                const CommandRun& run, const Surroundings& surroundings) {
   Jobs jobs(store);
   if (request.dry_run) return plan(jobs, request, run.deadline);
   KG_TRY(JobInfo job, jobs.submit(request.request, run.deadline));
-  if (look_for_jobs) look_for_jobs();
-  if (!request.wait) return one(job, face);
+  if (surroundings.look_for_jobs) surroundings.look_for_jobs();
+  if (!request.wait) return one(job, face, *surroundings.map());
   KG_TRY(job, wait(jobs, job.id, run));
-  if (job.state == JobState::kDone) return one(job, face);
+  if (job.state == JobState::kDone) return one(job, face, *surroundings.map());
   Error error = job.error.value_or(Error{.sqlstate = std::string(sqlstate::kQueryCanceled),
                                          .message = "job " + std::to_string(job.id) + " was canceled"});
   error.detail +=
@@ -110,33 +128,36 @@ Status provision_shard(shardmap::MapStore& store, const std::string& shard, cons
 }
 
 Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
-                                  const CommandRun& run) {
+                                  const CommandRun& run, const shardmap::ShardMap& map) {
   Jobs jobs(store);
   KG_TRY(const JobInfo job,
          request.resume ? jobs.resume(request.id, run.deadline) : jobs.cancel(request.id, run.deadline));
-  return one(job, face);
+  return one(job, face, map);
 }
 
-Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face, Deadline deadline,
-                 CommandResult& result) {
+Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face,
+                 const shardmap::ShardMap& map, Deadline deadline, CommandResult& result) {
   Jobs jobs(store);
   if (request.name) {
     std::uint64_t id = 0;
     std::from_chars(request.name->data(), request.name->data() + request.name->size(), id);
     KG_TRY(const JobInfo job, jobs.show(id, deadline));
-    result.objects.push_back(object_of(job, face));
+    result.objects.push_back(object_of(job, face, map));
     return {};
   }
-  KG_TRY(const auto all, jobs.list(deadline));
+  KG_TRY(auto all, jobs.list(deadline));
+  if (request.newest_first) std::reverse(all.begin(), all.end());
   std::uint64_t after = 0;
   std::from_chars(request.after.data(), request.after.data() + request.after.size(), after);
   for (const JobInfo& job : all) {
-    if (job.id <= after) continue;
+    if (after != 0 && (request.newest_first ? job.id >= after : job.id <= after)) continue;
+    if (!request.state.empty() && splitmerge::name_of(job.state) != request.state) continue;
+    if (!request.type.empty() && splitmerge::name_of(job.request.type) != request.type) continue;
     if (request.limit != 0 && result.objects.size() == request.limit) {
       result.next = std::to_string(result.objects.back()["id"].get<std::uint64_t>());
       break;
     }
-    result.objects.push_back(object_of(job, face));
+    result.objects.push_back(object_of(job, face, map));
   }
   return {};
 }

@@ -1,14 +1,10 @@
 #include "admin/commands/show.h"
 
-#include <cstdio>
-#include <ctime>
-
 #include <algorithm>
 
-#include "admin/commands/audit.h"
 #include "admin/commands/job_commands.h"
+#include "admin/commands/show_page.h"
 #include "base/dsn_text.h"
-#include "shardmap/map_feed.h"
 
 namespace kintsugi::admin {
 namespace {
@@ -23,7 +19,7 @@ using shardmap::Mapping;
 using shardmap::Shardlet;
 using shardmap::ShardMap;
 
-constexpr std::uint32_t kText = 25, kBigint = 20, kBool = 16;
+constexpr std::uint32_t kBigint = 20, kBool = 16;
 
 // ---- keys
 
@@ -40,21 +36,28 @@ Json value_json(KeyType type, const std::string& text) {
   return Json(text);
 }
 
-Json bound_json(const KeyTypes& types, std::string_view key) {
+}  // namespace
+
+Json bound_json(const shardmap::KeyTypes& types, const shardmap::Bound& bound) {
   Json json = Json::array();
-  const auto bound = shardmap::decode_bound(types, key);
-  if (!bound) return json;
-  for (std::size_t i = 0; i < bound->size(); ++i) {
-    const BoundColumn& column = (*bound)[i];
-    if (column.kind == BoundColumn::Kind::kMin) {
+  for (std::size_t i = 0; i < bound.size() && i < types.size(); ++i) {
+    const shardmap::BoundColumn& column = bound[i];
+    if (column.kind == shardmap::BoundColumn::Kind::kMin) {
       json.emplace_back("MINVALUE");
-    } else if (column.kind == BoundColumn::Kind::kMax) {
+    } else if (column.kind == shardmap::BoundColumn::Kind::kMax) {
       json.emplace_back("MAXVALUE");
     } else {
       json.push_back(value_json(types[i], column.text));
     }
   }
   return json;
+}
+
+namespace {
+
+Json key_json(const KeyTypes& types, std::string_view key) {
+  const auto bound = shardmap::decode_bound(types, key);
+  return bound ? bound_json(types, *bound) : Json::array();
 }
 
 // "1000"; a tuple in parentheses.
@@ -117,12 +120,12 @@ Json shardlet_json(const ShardMap& map, const Mapping& mapping, const Shardlet& 
   } else if (list) {
     json["values"] = Json::array();
     for (const std::string& value : shardlet.values) {
-      Json key = bound_json(types, value);
+      Json key = key_json(types, value);
       json["values"].push_back(key.size() == 1 ? key[0] : key);
     }
   } else {
-    json["from"] = bound_json(types, shardlet.low);
-    json["to"] = bound_json(types, shardlet.high);
+    json["from"] = key_json(types, shardlet.low);
+    json["to"] = key_json(types, shardlet.high);
   }
   json["shard"] = map.shard(shardlet.shard)->name;
   json["state"] = std::string(shardmap::name_of(shardlet.state));
@@ -143,28 +146,6 @@ Json table_json(const shardmap::Table& table, Face face) {
 }
 
 // ---- lists
-
-// Takes objects in the order of the list and keeps those of the page.
-class Page {
- public:
-  Page(const Show& request, CommandResult& result) : request_(request), result_(result) {}
-
-  // `at` says where the list goes on after it. False: the page is full.
-  bool add(Json object, const std::string& at) {
-    if (request_.limit != 0 && result_.objects.size() == request_.limit) {
-      result_.next = last_;
-      return false;
-    }
-    result_.objects.push_back(std::move(object));
-    last_ = at;
-    return true;
-  }
-
- private:
-  const Show& request_;
-  CommandResult& result_;
-  std::string last_;
-};
 
 tl::unexpected<Error> no_such(const char* what, const std::string& name) {
   return fail(sqlstate::kUndefinedObject, std::string(what) + " \"" + name + "\" does not exist");
@@ -307,117 +288,6 @@ Status show_tables(const Show& request, Face face, const ShardMap& map, CommandR
   return {};
 }
 
-Status show_routers(const Surroundings& surroundings, const OpenStore& store, Deadline deadline,
-                    CommandResult& result) {
-  if (surroundings.store.empty()) {
-    result.objects.push_back({{"name", surroundings.router},
-                              {"epoch", surroundings.map()->epoch()},
-                              {"age_ms", 0},
-                              {"lease_ms", nullptr},
-                              {"alive", true},
-                              {"this", true}});
-    return {};
-  }
-  KG_TRY(shardmap::MapStore * opened, store());
-  KG_TRY(const auto routers, shardmap::routers(*opened, deadline));
-  for (const shardmap::RouterState& router : routers) {
-    result.objects.push_back({{"name", router.name},
-                              {"epoch", router.epoch},
-                              {"age_ms", router.age_ms},
-                              {"lease_ms", router.lease_ms},
-                              {"alive", router.alive()},
-                              {"this", router.name == surroundings.router}});
-  }
-  return {};
-}
-
-Status show_pools(const Surroundings& surroundings, CommandResult& result) {
-  if (!surroundings.pools) return {};
-  for (const PoolState& pool : surroundings.pools()) {
-    result.objects.push_back({{"shard", pool.shard},
-                              {"role", pool.role},
-                              {"open", pool.open},
-                              {"limit", pool.limit},
-                              {"waiting", pool.waiting}});
-  }
-  return {};
-}
-
-Status show_stats(const Surroundings& surroundings, CommandResult& result) {
-  if (!surroundings.load) return {};
-  const auto load = surroundings.load();
-  if (!load) return fail(sqlstate::kCannotConnectNow, "a thread of the router does not answer");
-  const auto add = [&result](const std::string& name, auto value) {
-    result.objects.push_back({{"name", name}, {"value", value}});
-  };
-  add("clients", load->clients);
-  add("connections", load->connections);
-  add("epoch", load->epoch);
-  for (std::size_t i = 0; i < kStatementTiers; ++i) {
-    const RouterLoad::Tier& tier = load->tiers[i];
-    const std::string label = "tier=\"" + std::string(name_of(static_cast<StatementTier>(i))) + "\"";
-    add("statements{" + label + ",outcome=\"ok\"}", tier.ok);
-    add("statements{" + label + ",outcome=\"failed\"}", tier.failed);
-    if (tier.ok + tier.failed == 0) continue;
-    for (const auto& [name, part] : {std::pair("0.5", 0.5), std::pair("0.95", 0.95), std::pair("0.99", 0.99)})
-      add("latency_us{" + label + ",quantile=\"" + name + "\"}", quantile_us(tier, part));
-  }
-  add("statements_refused", load->refused);
-  add("statements_slow", load->slow);
-  add("statements_held", load->held);
-  add("statements_held_now", load->held_now);
-  add("statements_held_us", load->held_us);
-  add("statement_cache_hits", load->cache_hits);
-  add("statement_cache_misses", load->cache_misses);
-  add("statement_cache_entries", load->cache_entries);
-  add("statement_cache_bytes", load->cache_bytes);
-  for (const auto& [name, count] : load->shardlets)
-    add("shardlet_statements{shardlet=\"" + name + "\"}", count);
-  return {};
-}
-
-std::string time_text(std::int64_t ms) {
-  const std::time_t seconds = ms / 1000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[40];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(ms % 1000));
-  return text;
-}
-
-Status show_slow(const Surroundings& surroundings, CommandResult& result) {
-  if (!surroundings.load) return {};
-  const auto load = surroundings.load();
-  if (!load) return fail(sqlstate::kCannotConnectNow, "a thread of the router does not answer");
-  for (const SlowStatement& slow : load->slowest) {
-    result.objects.push_back({{"at", time_text(slow.at_ms)},
-                              {"user", slow.user},
-                              {"tier", std::string(name_of(slow.tier))},
-                              {"shards", slow.shards},
-                              {"ms", slow.total_us / 1000},
-                              {"waited_ms", slow.waited_us / 1000},
-                              {"held_ms", slow.held_us / 1000},
-                              {"failed", slow.failed},
-                              {"statement", slow.text}});
-  }
-  return {};
-}
-
-Status show_audit(const Show& request, const Surroundings& surroundings, const OpenStore& store,
-                  Deadline deadline, CommandResult& result) {
-  if (surroundings.store.empty()) return {};
-  KG_TRY(shardmap::MapStore * opened, store());
-  KG_TRY(const auto trail, audit_trail(*opened, deadline));
-  Page page(request, result);
-  for (const Json& entry : trail) {
-    const std::string at = entry.value("at", "");
-    if (!request.after.empty() && at >= request.after) continue;
-    if (!page.add(entry, at)) break;
-  }
-  return {};
-}
-
 }  // namespace
 
 std::vector<ResultColumn> columns_of(const Show& request) {
@@ -469,17 +339,17 @@ Result<CommandResult> show(const Show& request, Face face, const Surroundings& s
     case Show::What::kMaps: done = show_maps(request, face, *map, result); break;
     case Show::What::kShardlets: done = show_shardlets(request, face, *map, result); break;
     case Show::What::kTables: done = show_tables(request, face, *map, result); break;
-    case Show::What::kRouters: done = show_routers(surroundings, store, deadline, result); break;
-    case Show::What::kPools: done = show_pools(surroundings, result); break;
-    case Show::What::kStats: done = show_stats(surroundings, result); break;
-    case Show::What::kSlow: done = show_slow(surroundings, result); break;
+    case Show::What::kRouters: done = show_routers(request, surroundings, store, deadline, result); break;
+    case Show::What::kPools: done = show_pools(request, surroundings, result); break;
+    case Show::What::kStats: done = show_stats(request, surroundings, result); break;
+    case Show::What::kSlow: done = show_slow(request, surroundings, result); break;
     case Show::What::kAudit: done = show_audit(request, surroundings, store, deadline, result); break;
     case Show::What::kJobs:
       if (surroundings.store.empty()) break;
       if (auto opened = store(); !opened) {
         done = fail(opened.error());
       } else {
-        done = show_jobs(**opened, request, face, deadline, result);
+        done = show_jobs(**opened, request, face, *map, deadline, result);
       }
       break;
   }
@@ -508,7 +378,7 @@ Result<CommandResult> lookup(const command::Lookup& request, Face face, const Sh
   result.columns = lookup_columns();
   Json json = Json::object();
   json["map"] = request.map;
-  json["key"] = face == Face::kSql ? Json(key_text) : bound_json(mapping->key_types(), key);
+  json["key"] = face == Face::kSql ? Json(key_text) : key_json(mapping->key_types(), key);
   json["shardlet"] = std::string(found->name());
   json["shard"] = map.shard(found->shard())->name;
   json["state"] = std::string(shardmap::name_of(found->state()));

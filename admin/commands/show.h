@@ -21,6 +21,9 @@ using OpenStore = std::function<Result<shardmap::MapStore*>()>;
 Result<CommandResult> show(const command::Show& request, Face face, const Surroundings& surroundings,
                            const OpenStore& store, Deadline deadline);
 
+// A bound as JSON: [1000], ["MINVALUE"], a value a key column, numbers as numbers.
+[[nodiscard]] Json bound_json(const shardmap::KeyTypes& types, const shardmap::Bound& bound);
+
 [[nodiscard]] std::vector<ResultColumn> lookup_columns();
 
 // One row: where the key is.

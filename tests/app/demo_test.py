@@ -248,7 +248,11 @@ class DemoTest(unittest.TestCase):
         steps = re.findall(r"```sql\n(.*?)```\n\n```text\n(.*?)```", text, re.S)
         self.assertGreaterEqual(len(steps), 3)
         self.assertEqual(len(steps), text.count("```sql"), "every statement of the tour says what comes back")
-        demo = self.demo().ready()
+        demo = self.demo(shards=4).ready()
+        # The line for the command line is as good as that for psql.
+        line = re.search(r"^ +(\S+ shard list .*)$", demo.output, re.M).group(1)
+        said = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30, cwd="/")
+        self.assertEqual((said.returncode, said.stdout.count("online")), (0, 4), said.stderr)
         said = subprocess.run(["bash", "-c", demo.psql_line() + " -X -v ON_ERROR_STOP=1"], capture_output=True, text=True,
                               input="".join(sql + "\\echo =====\n" for sql, _ in steps), timeout=60, cwd="/")
         self.assertEqual(said.returncode, 0, said.stderr)

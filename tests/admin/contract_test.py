@@ -1,0 +1,422 @@
+#!/usr/bin/python3
+"""The outside of the program to the letter of its contract: bodies and answers of REST, forms and exit codes of the command
+line, every key of the configuration. argv[1] is the program."""
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from house import House, wait_until  # noqa: E402
+
+house = None
+S = "/v1/shards"
+M = "/v1/maps"
+JOB_STATES = ("queued", "preparing", "copying", "catching_up", "fenced", "committed", "cleaning", "done", "failed", "canceled")
+
+
+def setUpModule():
+    global house
+    house = House(PROGRAM, shards=3)
+
+
+def tearDownModule():
+    house.close()
+
+
+class Contract(unittest.TestCase):
+    maxDiff = None
+
+    def ask(self, method, path, body=None, status=200, **more):
+        answer = house.rest(method, path, body, **more)
+        self.assertEqual(answer.status, status, f"{method} {path}: {answer.text}")
+        if status >= 400:
+            self.assertEqual(answer.headers["Content-Type"], "application/problem+json")
+            self.assertLessEqual({"type", "title", "status", "detail", "sqlstate"}, set(answer.json))
+            self.assertEqual(answer.json["status"], status)
+        elif status != 204:
+            self.assertEqual(answer.headers["Content-Type"], "application/json")
+        return answer
+
+    def has(self, answer, **members):
+        self.assertEqual({name: answer.json.get(name) for name in members}, members)
+
+    def ended(self, job):
+        wait_until("the job's end", lambda: house.rest("GET", f"/v1/jobs/{job}").json["state"] in ("done", "failed", "canceled"), 60)
+        return house.rest("GET", f"/v1/jobs/{job}").json
+
+    # The tests are one story, told in the order of their names.
+
+    def test_01_shards(self):
+        made = self.ask("POST", S, {"name": "s1", "dsn": house.dsn(1), "state": "online"}, 201)
+        self.has(made, name="s1", state="online")
+        self.assertEqual(made.headers["Location"], "/v1/shards/s1")
+        self.assertTrue(made.json["dsn"].startswith("host=127.0.0.1 "))
+        for n in (2, 3):
+            self.ask("POST", S, {"name": f"s{n}", "dsn": house.dsn(n)}, 201)
+        self.ask("POST", S, {"name": "s2", "dsn": house.dsn(2)}, 200)  # again, just as it is
+        self.ask("POST", S, {"name": "s2", "dsn": house.dsn(3)}, 409)
+        listed = self.ask("GET", S).json
+        self.assertEqual((set(listed), listed["next"]), ({"items", "next"}, None))
+        self.has(self.ask("PATCH", S + "/s3", {"dsn": house.dsn(3) + " connect_timeout=7"}), name="s3", state="online")
+        self.ask("GET", S + "/nowhere", status=404)
+        self.ask("DELETE", S + "/nowhere", status=404)
+        self.ask("PATCH", S + "/s3", {}, status=400)
+        self.ask("POST", S, {"name": "s4"}, status=400)
+        self.ask("POST", S, {"name": "s4", "dsn": "host=127.0.0.1 port=1 dbname=x"}, status=502)
+
+    def test_02_maps_and_shardlets(self):
+        self.has(self.ask("POST", M, {"name": "tenants", "kind": "range", "key": ["bigint"]}, 201), name="tenants", kind="range", key=["bigint"])
+        self.ask("POST", M, {"name": "tenants", "kind": "range", "key": ["bigint"]}, 200)
+        self.ask("POST", M, {"name": "tenants", "kind": "range", "key": ["int"]}, 409)
+        self.ask("POST", M, {"name": "regions", "kind": "list", "key": ["text"]}, 201)
+        hashed = {"name": "docs", "kind": "hash", "key": ["uuid"], "shardlets": 64, "shards": ["s1", "s2"]}
+        self.has(self.ask("POST", M, hashed, 201), **hashed)
+        self.has(self.ask("POST", M, hashed, 200), **hashed)
+        self.ask("POST", M, {**hashed, "shardlets": 32}, 409)
+        self.ask("POST", M, {"name": "x", "kind": "ring", "key": ["uuid"]}, 400)
+        self.ask("POST", M, {"name": "x", "kind": "range", "key": ["money"]}, 400)
+        first = {"name": "a", "from": ["MINVALUE"], "to": [1000], "shard": "s1", "state": "online"}
+        made = self.ask("POST", M + "/tenants/shardlets", first, 201)
+        self.assertEqual({k: v for k, v in made.json.items() if k != "map"}, first)
+        self.assertEqual(made.headers["Location"], "/v1/maps/tenants/shardlets/a")
+        self.ask("POST", M + "/tenants/shardlets", first, 200)
+        self.ask("POST", M + "/tenants/shardlets", {"name": "b", "from": [1000], "to": ["MAXVALUE"], "shard": "s2"}, 201)
+        overlap = self.ask("POST", M + "/tenants/shardlets", {"name": "c", "from": [10], "to": [20], "shard": "s2"}, 409)
+        self.assertIn('"a"', overlap.json["detail"])
+        europe = {"name": "eu", "values": ["de", "fr"], "shard": "s2", "state": "online"}
+        self.assertEqual({k: v for k, v in self.ask("POST", M + "/regions/shardlets", europe, 201).json.items() if k != "map"}, europe)
+        self.has(self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "read only"}), state="read only", name="a")
+        self.has(self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}), state="online")
+        self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "held"}, status=400)
+        self.has(self.ask("GET", M + "/tenants/lookup?key=42"), shardlet="a", shard="s1", key=[42])
+        self.ask("GET", M + "/regions/lookup?key=jp", status=404)
+        self.ask("GET", M + "/nowhere/lookup?key=42", status=404)
+        self.ask("DELETE", S + "/s2", status=409)
+        self.ask("GET", M + "/tenants/shardlets/eu", status=404)  # it is of another map
+
+    def test_03_tables(self):
+        for n in (1, 2, 3):
+            with house.shard(n) as shard:
+                shard.execute("CREATE TABLE orders (tenant_id bigint, id int, note text, PRIMARY KEY (tenant_id, id)); CREATE TABLE plans (id int PRIMARY KEY)")
+        orders = {"name": "public.orders", "map": "tenants", "key": ["tenant_id"]}
+        self.assertEqual(self.ask("POST", "/v1/tables", orders, 201).json, orders)
+        self.assertEqual(self.ask("POST", "/v1/tables", orders, 200).json, orders)
+        plans = {"name": "public.plans", "replicated": True}
+        self.assertEqual(self.ask("POST", "/v1/tables", plans, 201).json, plans)
+        self.assertEqual(self.ask("GET", "/v1/tables").json["items"], [orders, plans])
+        self.assertEqual(self.ask("GET", "/v1/tables/public.orders").json, orders)
+        self.assertEqual(self.ask("GET", "/v1/tables?map=tenants").json["items"], [orders])
+        self.ask("POST", "/v1/tables", {"name": "public.nothing", "map": "tenants", "key": ["tenant_id"]}, status=409)
+        self.ask("POST", "/v1/tables", {"name": "public.orders", "map": "nowhere", "key": ["tenant_id"]}, status=404)
+        self.ask("DELETE", M + "/tenants", status=409)
+        self.ask("DELETE", "/v1/tables/public.plans", status=204)
+        self.ask("GET", "/v1/tables/public.plans", status=404)
+        self.ask("POST", "/v1/tables", plans, 201)
+
+    def test_04_jobs(self):
+        with house.sql() as sql:
+            sql.execute("INSERT INTO orders SELECT 700, g, 'x' FROM generate_series(1, 1000) g")
+        answer = self.ask("POST", "/v1/jobs", {"type": "split", "shardlet": "a", "at": [500], "into": ["l", "r"], "move": "r", "to": "s2"}, 202)
+        job = answer.json
+        self.assertEqual(answer.headers["Location"], f"/v1/jobs/{job['id']}")
+        self.assertLessEqual({"type", "shardlet", "at", "into", "move", "to", "id", "state", "progress", "error", "started", "ended"}, set(job))
+        self.assertEqual(set(job["progress"]), {"rows", "bytes", "total", "eta_s"})
+        self.assertIn(job["state"], JOB_STATES)
+        self.assertEqual((job["at"], job["into"], job["move"], job["to"], job["shardlet"]), ([500], ["l", "r"], "r", "s2", "a"))
+        done = self.ended(job["id"])
+        self.assertEqual((done["state"], done["error"], done["progress"]["rows"], done["progress"]["total"]), ("done", None, 1000, 1000))
+        for member in ("started", "ended"):
+            self.assertRegex(done[member], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+        self.has(self.ask("GET", M + "/tenants/shardlets/r"), shard="s2", **{"from": [500], "to": [1000]})
+        moved = self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "r", "to": "s3", "mode": "online"}, 202).json
+        # Its story as server-sent events, from beginning to end.
+        events = house.rest("GET", f"/v1/jobs/{moved['id']}/events")
+        self.assertTrue(events.headers["Content-Type"].startswith("text/event-stream"))
+        states = [json.loads(data)["state"] for data in re.findall(r"^data: (.*)$", events.text, re.M)]
+        self.assertEqual(states[-1], "done")
+        self.assertEqual(states, sorted(states, key=JOB_STATES.index))
+        self.assertEqual(self.ended(self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "r", "to": "s1", "mode": "offline"}, 202).json["id"])["state"], "done")
+        merged = self.ask("POST", "/v1/jobs", {"type": "merge", "shardlets": ["l", "r"], "into": "a"}, 202).json
+        self.assertEqual((merged["shardlets"], merged["into"]), (["l", "r"], "a"))
+        self.assertEqual(self.ended(merged["id"])["state"], "done")
+        self.assertEqual([j["type"] for j in self.ask("GET", "/v1/jobs?type=merge").json["items"]], ["merge"])
+        self.assertEqual({j["state"] for j in self.ask("GET", "/v1/jobs?state=done").json["items"]}, {"done"})
+        newest = [j["id"] for j in self.ask("GET", "/v1/jobs?order=newest&limit=2").json["items"]]
+        self.assertEqual(newest, sorted(newest, reverse=True))
+        self.ask("GET", "/v1/jobs?state=lost", status=400)
+        self.ask("GET", "/v1/jobs?limt=5", status=400)
+        self.ask("GET", "/v1/jobs/4711", status=404)
+        self.ask("GET", "/v1/jobs/4711/events", status=404)
+        self.ask("POST", "/v1/jobs/4711/cancel", status=404)
+        self.ask("POST", f"/v1/jobs/{merged['id']}/cancel", status=409)
+        self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "nothing", "to": "s1"}, status=404)
+        self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "nowhere"}, status=404)
+        self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a"}, status=400)
+        self.ask("POST", "/v1/jobs", {"type": "fly"}, status=400)
+
+    def test_05_a_job_that_is_cancelled_and_resumed(self):
+        with house.shard(1) as holder:
+            holder.autocommit = False
+            holder.execute("LOCK TABLE orders IN ROW EXCLUSIVE MODE")
+            job = self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "s3"}, 202).json["id"]
+            other = self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "s2"}, 409)
+            self.assertIn(str(job), other.json["detail"])
+            self.ask("POST", f"/v1/jobs/{job}/cancel", status=202)
+            self.assertEqual(self.ended(job)["state"], "canceled")
+            holder.rollback()
+        self.ask("POST", f"/v1/jobs/{job}/resume", status=202)
+        self.assertEqual(self.ended(job)["state"], "done")
+
+    def test_06_the_epoch_guards_edits(self):
+        answer = self.ask("GET", M + "/tenants/shardlets/a")
+        tag = answer.headers["ETag"]
+        self.assertEqual(tag, f'"{self.ask("GET", "/v1/epoch").json["epoch"]}"')
+        self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "read only"}, headers={"If-Match": tag})
+        self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}, 412, headers={"If-Match": tag})
+        self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}, headers={"If-Match": "*"})
+
+    def test_07_what_is_open_and_what_there_is(self):
+        for path, type in (("/healthz", "application/json"), ("/readyz", "application/json"), ("/metrics", "text/plain; version=0.0.4"),
+                           ("/openapi.json", "application/json"), ("/", "text/html; charset=utf-8")):
+            answer = house.rest("GET", path, token=None)
+            self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, type))
+        for path in ("/v1/routers", "/v1/stats", "/v1/epoch", "/v1/pools", "/v1/slow", "/v1/audit", "/v1/users"):
+            self.ask("GET", path)
+            self.ask("GET", path, token="wrong", status=401)
+        seen, after = [], ""
+        while after is not None:
+            page = self.ask("GET", f"/v1/stats?limit=7&after={after}").json
+            self.assertLessEqual(len(page["items"]), 7)
+            seen += [item["name"] for item in page["items"]]
+            after = page["next"]
+        self.assertEqual((len(seen), len(set(seen)) > 20), (len(set(seen)), True))
+        self.assertEqual(self.ask("POST", "/v1/recovery/check", {}).json["items"], [])
+        self.ask("POST", "/v1/recovery/resolve", {"from": "store", "dry_run": True})
+        self.ask("POST", "/v1/recovery/resolve", {"from": "somewhere"}, status=400)
+        self.ask("GET", "/v1/nothing", status=404)
+        self.ask("DELETE", "/v1/jobs", status=405)
+
+    def test_08_each_command_is_audited_also_when_it_was_refused(self):
+        token = self.ask("POST", "/v1/users", {"name": "looker", "role": "viewer"}, 201).json["token"]
+        self.ask("DELETE", S + "/s1", token=token, status=403)
+        with house.sql("reader", "reader-secret") as reader, self.assertRaises(Exception):
+            reader.execute("DROP SHARD s1")
+        self.ask("DELETE", "/v1/users/looker", status=204)
+        trail = {(e["who"], e["what"]): e["result"] for e in self.ask("GET", "/v1/audit?limit=1000").json["items"]}
+        self.assertEqual(trail["admin token", "user add looker --role viewer"], "done")
+        self.assertEqual(trail["admin token", "user remove looker"], "done")
+        self.assertIn("42501", trail["looker", "DELETE /v1/shards/s1"])
+        self.assertIn("42501", trail["reader", "DROP SHARD s1"])
+        self.assertNotIn(token, str(trail))
+        self.assertEqual({e["who"] for e in self.ask("GET", "/v1/audit?who=looker").json["items"]}, {"looker"})
+
+    def test_09_every_command_of_the_program(self):
+        def cli(*words, code=0, **more):
+            done = house.cli(*words, **more)
+            self.assertEqual(done[0], code, (words, done[1], done[2]))
+            return done[1]
+
+        def objects(*words):
+            return json.loads(cli(*words, "--json"))
+
+        self.assertEqual([s["name"] for s in objects("shard", "list")], ["s1", "s2", "s3"])
+        cli("shard", "set", "s3", "--dsn", house.dsn(3))
+        self.assertEqual([m["name"] for m in objects("map", "list")], ["docs", "regions", "tenants"])
+        self.assertEqual(objects("map", "show", "regions")["shardlets"][0]["values"], ["de", "fr"])
+        self.assertEqual([t["name"] for t in objects("table", "list")], ["public.orders", "public.plans"])
+        place = objects("lookup", "tenants", "700")
+        self.assertEqual((place["shardlet"], place["key"]), ("a", [700]))
+        # What every command takes may stand before it.
+        self.assertEqual(json.loads(cli("--json", "lookup", "tenants", "700")), place)
+        self.assertEqual(json.loads(cli("--admin", f"127.0.0.1:{house.admin_port}", "lookup", "--json", "tenants", "--", "-700"))["shardlet"], "a")
+        self.assertEqual(objects("split", "a", "--at", "500")["state"], "done")
+        left, right = [s["name"] for s in objects("map", "show", "tenants")["shardlets"]][:2]
+        self.assertIn("is done", cli("merge", left, right, "--on", "s1"))
+        name = objects("map", "show", "tenants")["shardlets"][0]["name"]
+        self.assertEqual(objects("split", name, "--at", "500", "--to", "s2")["type"], "split")
+        left, right = [s["name"] for s in objects("map", "show", "tenants")["shardlets"]][:2]
+        self.assertEqual(objects("map", "show", "tenants")["shardlets"][1]["shard"], "s2")
+        detached = objects("move", right, "--to", "s1", "--detach")
+        self.assertIn("id", detached)
+        self.assertIn("is done", cli("job", "watch", str(detached["id"])))
+        self.assertEqual(objects("job", "show", str(detached["id"]))["state"], "done")
+        self.assertIn(str(detached["id"]), cli("job", "list"))
+        cli("job", "cancel", str(detached["id"]), code=3)
+        cli("job", "resume", str(detached["id"]), code=3)
+        cli("rebalance", "--map", "tenants", "--dry-run")
+        cli("drain", "s2")
+        self.assertNotIn("s2", [s["shard"] for s in objects("map", "show", "tenants")["shardlets"]])
+        self.assertEqual(objects("shard", "set", "s2", "--state", "online")["state"], "online")
+        exported = cli("map", "export")
+        self.assertEqual(exported, house.rest("GET", "/v1/export").text)
+        self.assertEqual(cli("recover", "check"), "Store, shards and rows agree.\n")
+        self.assertEqual(objects("recover", "check"), [])
+        self.assertEqual(objects("recover", "resolve", "--from", "store", "--dry-run"), [])
+        cli("table", "unshard", "plans", "--yes")
+        cli("table", "replicate", "plans")
+        cli("table", "shard", "orders", "--map", "tenants", "--key", "tenant_id")
+        cli("map", "drop", "docs", "--yes")
+        token = cli("user", "add", "ann", "--role", "operator").strip()
+        self.assertEqual(objects("user", "list")[-1]["name"], "ann")
+        cli("shard", "remove", "s3", "--yes", code=1, environment={"KINTSUGI_TOKEN": token})
+        path = pathlib.Path(house.root, "ann.token")
+        path.write_text(token + "\n")
+        cli("shard", "list", "--token-file", str(path), environment={"KINTSUGI_TOKEN": "wrong"})
+        cli("user", "remove", "ann", "--yes")
+        cli("shard", "list", "--token-file", str(path), code=1)
+        # Exit codes, and errors as objects.
+        cli("shard", "add", "s9", code=2)
+        cli("lookup", "tenants", "many", code=1)
+        cli("shard", "remove", "s1", "--yes", code=3)
+        code, out, err = house.cli("shard", "remove", "s1", "--yes", "--json")
+        self.assertEqual((code, out, set(json.loads(err)["error"]) >= {"sqlstate", "message"}), (3, "", True))
+        code, out, err = house.cli("shard", "list", "--json", "--admin", "http://127.0.0.1:1")
+        self.assertEqual((code, out, json.loads(err)["error"]["sqlstate"]), (4, "", "08006"))
+
+    def test_09b_a_progress_bar_on_a_terminal_and_a_line_a_change_elsewhere(self):
+        with house.sql() as sql:
+            sql.execute("INSERT INTO orders SELECT 700, g, repeat('x', 300) FROM generate_series(2000, 22000) g")
+            here, there = ("s1", "s2") if house.cli_json("lookup", "tenants", "700")["shard"] == "s1" else ("s2", "s1")
+        shardlet = house.cli_json("lookup", "tenants", "700")["shardlet"]
+        master, slave = pty.openpty()
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("KINTSUGI_")}
+        program = subprocess.Popen([PROGRAM, "move", shardlet, "--to", there, "--max-rate", "3MB/s"], stdout=slave, stderr=slave, stdin=slave,
+                                   env={**clean, "KINTSUGI_ADMIN": f"http://127.0.0.1:{house.admin_port}", "KINTSUGI_TOKEN": house.token})
+        os.close(slave)
+        seen = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := os.read(master, 4096):
+                seen += piece
+        os.close(master)
+        self.assertEqual(program.wait(60), 0, seen)
+        self.assertRegex(seen.decode(), r"\r\x1b\[Kcopying +\[#* *\] \d+ %  [\d,]+ of 21,001 rows  \d+ [kM]B/s  \d+ s left")
+        code, out, err = house.cli("move", shardlet, "--to", here)
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("\x1b", err)
+        self.assertRegex(err, r"(?s)^job \d+: move .*\ncopying .*\ndone ")
+
+    def test_09c_requests_are_limited(self):
+        def wrong(_):
+            answer = house.rest("GET", "/v1/epoch", token="wrong")
+            return answer.status, answer.headers.get("Retry-After")
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = set(pool.map(wrong, range(150)))
+        self.assertEqual(answers, {(401, None), (429, "1")})
+        self.ask("GET", "/v1/epoch")  # who has a token is not kept out by those who guess
+
+    CONTRACT_TOML = """
+[server]
+listen = "127.0.0.1:6432"
+threads = 0
+tls_cert = ""
+tls_key = ""
+max_clients = 10000
+[admin]
+listen = "127.0.0.1:8432"
+token_file = ""
+[database]
+name = "app"
+[map]
+store = "sqlite:map.db"
+replica = "replica.db"
+[pool]
+mode = "transaction"
+size = 20
+[limits]
+statement_timeout = "0"
+hold_timeout = "10s"
+gather_bytes = "1GB"
+max_message = "256MB"
+[[user]]
+name = "app"
+password = "p"
+admin = false
+tenant_map = ""
+tenant_key = ""
+"""
+
+    def config(self, text, **environment):
+        path = pathlib.Path(house.root, "checked.toml")
+        path.write_text(text)
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("KINTSUGI_")}
+        run = subprocess.run([PROGRAM, "check-config", str(path)], capture_output=True, text=True, timeout=20, env={**clean, **environment})
+        return run.returncode, run.stdout, run.stderr, str(path)
+
+    def test_10_the_configuration(self):
+        defaults = tomllib.loads(self.config("")[1])
+        contract = tomllib.loads(self.CONTRACT_TOML)
+        code, out, err, _ = self.config(self.CONTRACT_TOML)
+        self.assertEqual((code, err), (0, ""))
+        for section, keys in contract.items():
+            if section == "user":
+                continue
+            for key, value in keys.items():
+                self.assertEqual(defaults[section][key], value, f"{section}.{key}: the default of the contract")
+                other = {"listen": "127.0.0.1:7000", "threads": 3, "max_clients": 77, "mode": "session", "size": 7, "store": "postgresql://u@h1,h2/k?target_session_attrs=read-write"}.get(
+                    key, {"statement_timeout": "5s", "hold_timeout": "3s", "gather_bytes": "2MB", "max_message": "1MB"}.get(key, "other"))
+                if key.startswith("tls_"):
+                    continue
+                code, out, err, _ = self.config("", **{f"KINTSUGI_{section}_{key}".upper(): str(other)})
+                self.assertEqual((code, err), (0, ""), key)
+                self.assertEqual(tomllib.loads(out)[section][key], other, key)
+                # The file is above the default, and the environment above the file.
+                code, out, err, _ = self.config(f"[{section}]\n{key} = {json.dumps(other)}\n", **{f"KINTSUGI_{section}_{key}".upper(): str(value)})
+                self.assertEqual(tomllib.loads(out)[section][key], value, key)
+
+    def test_11_what_is_wrong_in_the_configuration_is_told_with_its_line(self):
+        for text, line, words in (
+            ("[pool]\nsize = 0\n", 2, ["pool.size", "0", "1 to 10000"]),
+            ("[pool]\nsize = \"many\"\n", 2, ["pool.size", "many", "whole number"]),
+            ("[pool]\n\nmode = \"transation\"\n", 3, ["transation", "transaction, session"]),
+            ("[server]\nlisten = \"nowhere\"\n", 2, ["server.listen", "nowhere", "host:port"]),
+            ("[limits]\nhold_timeout = \"10 parsecs\"\n", 2, ["hold_timeout", "10 parsecs", "duration"]),
+            ("[limits]\nmax_message = \"1kB\"\n", 2, ["max_message", "1kB", "64kB"]),
+            ("[map]\nstore = \"mysql://x\"\n", 2, ["map.store", "mysql", "postgresql://"]),
+            ("[database]\nnme = \"x\"\n", 2, ["database.nme", "name"]),
+            ("[databse]\nname = \"x\"\n", 1, ["databse", "database"]),
+            ("[[user]]\nname = \"a\"\nadmin = \"yes\"\n", 3, ["admin", "yes", "true or false"]),
+            ("[[user]]\npassword = \"a\"\n", 1, ["name"]),
+            ("[[user]]\nname = \"a\"\nscram = \"md5abc\"\n", 3, ["scram", "SCRAM-SHA-256$"]),
+            ("[[user]]\nname = \"a\"\ntenant_map = \"t\"\n", 1, ["tenant_key"]),
+            ("[pool\n", 1, []),
+        ):
+            with self.subTest(text):
+                code, out, err, path = self.config(text)
+                self.assertEqual((code, out), (1, ""))
+                self.assertIn(f"{path}:{line}", err)
+                for word in words:
+                    self.assertIn(word, err)
+                run = subprocess.run([PROGRAM, "serve", "--config", path, "--data", house.root], capture_output=True, text=True, timeout=20)
+                self.assertEqual((run.returncode, run.stdout), (1, ""))
+                self.assertIn(f"{path}:{line}", run.stderr)
+        code, _, err, _ = self.config("", KINTSUGI_POOL_SIZE="many")
+        self.assertEqual(code, 1)
+        self.assertIn("KINTSUGI_POOL_SIZE", err)
+        self.assertIn("many", err)
+        code, _, err, _ = self.config("", KINTSUGI_POOL_SIZ="9")
+        self.assertEqual((code, "KINTSUGI_POOL_SIZE" in err), (1, True), err)
+
+    def test_12_each_command_has_a_help_page(self):
+        for words in ("serve", "demo", "version", "check-config", "shard list", "shard add", "shard set", "shard remove", "map list", "map create",
+                      "map drop", "map show", "map export", "map import", "table list", "table shard", "table replicate", "table unshard", "lookup",
+                      "split", "merge", "move", "drain", "rebalance", "job list", "job show", "job watch", "job cancel", "job resume",
+                      "recover check", "recover resolve", "user add", "user list", "user remove"):
+            code, out, err = house.cli(*words.split(), "--help")
+            self.assertEqual((code, err), (0, ""), words)
+            self.assertIn(f"Usage: kintsugi {words}", out)
+            self.assertEqual(house.cli("help", *words.split())[1], out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

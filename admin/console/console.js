@@ -13,10 +13,20 @@ async function ask(method, path, body) {
   const text = await answer.text();
   const json = text && (answer.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : {};
   if (answer.ok) return json;
-  throw Object.assign(new Error(json.detail ? json.detail + (json.circumstances ? " (" + json.circumstances + ")" : "")
+  throw Object.assign(new Error(json.detail ? json.detail + (json.circumstances && !json.detail.includes(json.circumstances) ? " (" + json.circumstances + ")" : "")
     + (json.hint ? " " + json.hint : "") : "status " + answer.status), { status: answer.status });
 }
 const get = path => ask("GET", path);
+// The pages of a list together, up to `most` items.
+async function whole(path, most) {
+  const items = [];
+  for (let next = ""; ;) {
+    const page = await get(`${path}?limit=1000${next ? "&after=" + part(next) : ""}`);
+    items.push(...page.items);
+    if (!page.next || items.length >= most) return { items, next: page.next };
+    next = page.next;
+  }
+}
 const part = encodeURIComponent;
 
 // Sums of the histogram over all tiers, and counts, from /metrics.
@@ -49,7 +59,8 @@ const bytes = n => { if (n === null || n === undefined) return "–"; const unit
 const ended = ["done", "failed", "canceled"];
 const range = s => s.values ? s.values.map(shown).join(", ") : `${shown(s.from)} … ${shown(s.to)}`;
 let names = []; // of the shards: one colour each, the same everywhere
-const colour = shard => `--c: hsl(${(Math.max(names.indexOf(shard), 0) * 137 + 32) % 360} 52% var(--on))`;
+const ink = shard => `hsl(${(Math.max(names.indexOf(shard), 0) * 137 + 32) % 360} 52% var(--on))`;
+const colour = shard => "--c: " + ink(shard);
 const Dot = ({ shard }) => html`<span class="dot" style=${colour(shard)}></span>${shard}`;
 
 function Table({ items, columns, none }) {
@@ -57,7 +68,7 @@ function Table({ items, columns, none }) {
   return html`<div class="scroll"><table><thead><tr>${columns.map(c => html`<th scope="col" class=${c.n ? "n" : ""}>${c.name}</th>`)}</tr></thead>
     <tbody>${items.map((item, i) => html`<tr key=${item.id ?? i}>${columns.map(c => {
       const value = c.of ? c.of(item) : shown(item[c.name]);
-      return html`<td class=${(c.n ? "n" : "") + (c.long ? " long" : "")}>${value}</td>`; })}</tr>`)}</tbody></table></div>`;
+      return html`<td class=${(c.n ? "n" : "") + (c.long ? " long" : "") + (value === "" ? " empty" : "")} data-is=${c.name}>${value}</td>`; })}</tr>`)}</tbody></table></div>`;
 }
 
 function Spark({ points, of, colour: ink, label }) {
@@ -114,48 +125,77 @@ function Shards({ state }) {
     ${shards.length ? null : html`<p class="none">None yet. <code>CREATE SHARD s1 DSN 'host=... dbname=...'</code> makes the first.</p>`}</section>`;
 }
 
+// A map as a bar. Where there are more shardlets than fit, neighbours share a piece of it, in the colours of their
+// shards, and choosing the piece shows them in a bar of their own below.
+const pixelsEach = 7;
+function Pieces({ label, items, room, moving, choose }) {
+  const [open, setOpen] = useState(null);
+  const each = Math.ceil(items.length / Math.max(Math.floor(room / pixelsEach), 20));
+  const groups = each < 2 ? null : Array.from({ length: Math.ceil(items.length / each) }, (_, i) => items.slice(i * each, (i + 1) * each));
+  const tight = items.length > room / 30, opened = groups && open !== null && groups[open];
+  // Left and right go through a bar, Home and End to its ends.
+  const step = e => {
+    const to = { ArrowLeft: e.target.previousElementSibling, ArrowRight: e.target.nextElementSibling, Home: e.currentTarget.firstElementChild, End: e.currentTarget.lastElementChild }[e.key];
+    if (to) { e.preventDefault(); to.focus(); }
+  };
+  const look = s => (s.state === "online" ? "" : "closed ") + (moving.has(s.name) ? "moving " : "");
+  const stripes = group => { const part = 100 / group.length; return "background-image:linear-gradient(90deg," + group.map((s, i) => `${ink(s.shard)} ${(i * part).toFixed(1)}% ${((i + 1) * part).toFixed(1)}%`) + ")"; };
+  const count = group => [...new Set(group.map(s => s.shard))].map(n => `${group.filter(s => s.shard === n).length} on ${n}`).join(", ");
+  const about = group => `${group.length} shardlets, ${range({ from: (group[0].values || group[0].from), to: group[group.length - 1].values || group[group.length - 1].to })}: ${count(group)}`;
+  return html`<div class="bar" role="group" aria-label=${label} onkeydown=${step}>${groups ? groups.map((group, i) => html`<button key=${i} style=${stripes(group)} tabindex=${i ? -1 : 0} class=${"many " + (group.some(s => moving.has(s.name)) ? "moving " : "")}
+      aria-expanded=${String(i === open)} title=${about(group)} aria-label=${about(group)} onclick=${() => setOpen(i === open ? null : i)}></button>`)
+    : items.map((s, i) => html`<button key=${s.name} style=${colour(s.shard) + ";background-color:var(--c)"} tabindex=${i ? -1 : 0} class=${look(s) + (tight ? "tight" : "")} data-shardlet=${s.name}
+      title="${s.name}: ${range(s)} on ${s.shard}, ${s.state}" aria-label="${s.name}, ${range(s)}, on ${s.shard}, ${s.state}" onclick=${() => choose(s)}>${tight ? "" : s.name}</button>`)}</div>
+    ${opened ? html`<${Pieces} key=${open} label="${label}, ${about(opened)}" items=${opened} room=${room} moving=${moving} choose=${choose}/>` : null}`;
+}
+
 function Maps({ state, choose }) {
   const { maps, lists, jobs } = state;
+  const it = useRef(), [room, setRoom] = useState(1000);
+  useEffect(() => { const watch = new ResizeObserver(() => setRoom(it.current.clientWidth)); watch.observe(it.current); return () => watch.disconnect(); }, []);
   const moving = new Set(jobs.filter(j => !ended.includes(j.state)).flatMap(j => (j.shardlets || []).concat(j.shardlet || [], String(j.target || "").split(/[ ,]+/))));
-  // Left and right go through a bar.
-  const step = e => {
-    const way = { ArrowLeft: "previousElementSibling", ArrowRight: "nextElementSibling" }[e.key];
-    if (way && e.target[way]) { e.preventDefault(); e.target[way].focus(); }
-  };
-  return html`<section class="wide" aria-labelledby="h-maps"><h2 id="h-maps">Shard maps <small>choose a shardlet to move, split or close it</small></h2>
-    ${maps.map(map => { const page = lists[map.name] || { items: [] }; const tight = page.items.length > 40;
+  return html`<section class="wide" aria-labelledby="h-maps"><h2 id="h-maps">Shard maps <small>choose a shardlet to move, split or close it</small></h2><div ref=${it}></div>
+    ${maps.map(map => { const page = lists[map.name] || { items: [] };
       return html`<div key=${map.name}><h3>${map.name} <small class="none">by ${map.kind} (${map.key.join(", ")}), ${map.shardlets} ${map.shardlets === 1 ? "shardlet" : "shardlets"}</small></h3>
-      <div class="bar" role="group" aria-label=${map.name} onkeydown=${step}>${page.items.map((s, i) => html`<button key=${s.name} style=${colour(s.shard) + ";background-color:var(--c)"} tabindex=${i ? -1 : 0}
-        class=${(s.state === "online" ? "" : "closed ") + (moving.has(s.name) ? "moving " : "") + (tight ? "tight" : "")} data-shardlet=${s.name}
-        title="${s.name}: ${range(s)} on ${s.shard}, ${s.state}" aria-label="${s.name}, ${range(s)}, on ${s.shard}, ${s.state}" onclick=${() => choose(s)}>${tight ? "" : s.name}</button>`)}</div>
-      <div class="legend">${map.shards.map(n => html`<span><${Dot} shard=${n}/></span>`)}${page.next ? html`<span>the first ${page.items.length} are shown</span>` : null}</div></div>`; })}
+      <${Pieces} label=${map.name} items=${page.items} room=${room} moving=${moving} choose=${choose}/>
+      <div class="legend">${map.shards.map(n => html`<span><${Dot} shard=${n}/></span>`)}${page.next ? html`<span>the first ${page.items.length.toLocaleString("en")} are shown; a key that is looked up leads to the others</span>` : null}</div></div>`; })}
     ${maps.length ? null : html`<p class="none">None yet. <code>CREATE SHARD MAP tenants BY RANGE (bigint)</code> makes the first.</p>`}</section>`;
 }
 
-function Jobs({ jobs, act, rebalance }) {
-  const recent = jobs.filter(j => !ended.includes(j.state)).concat(jobs.filter(j => ended.includes(j.state)).slice(-6).reverse());
+const why = error => [error.message, ...(error.detail || "").split("\n"), error.hint].filter((line, i, all) => line && !all.slice(0, i).some(said => said.includes(line)));
+
+// All that a job has done so far, and what went wrong.
+function Story({ job, onclose }) {
+  return html`<${Dialog} title="Job ${job.id}: ${job.type} ${job.target}" onclose=${onclose}><p>${job.state}${job.progress && job.progress.rows ? `, ${job.progress.rows.toLocaleString("en")} rows, ${bytes(job.progress.bytes)}` : ""}</p>
+    ${job.error ? html`<div class="plan bad">${why(job.error).map(line => html`<p>${line}</p>`)}</div>` : null}
+    <div class="scroll story"><${Table} items=${job.history || []} none="nothing yet" columns=${[{ name: "at", of: h => shown(h.at).replace("T", " ").slice(0, 19) }, { name: "what", long: true }]}/></div>
+    <div class="row end"><button class="go" autofocus onclick=${onclose}>Close</button></div></${Dialog}>`;
+}
+
+function Jobs({ jobs, act, rebalance, tell, few }) {
+  const recent = jobs.filter(j => !ended.includes(j.state)).concat(jobs.filter(j => ended.includes(j.state)).slice(0, 6));
   const progress = j => !ended.includes(j.state) && j.progress && j.progress.total
     ? html`<progress max=${j.progress.total} value=${j.progress.rows}></progress> ${(j.progress.rows || 0).toLocaleString("en")}${j.progress.eta_s ? ` (${Math.round(j.progress.eta_s)} s left)` : ""}`
     : j.progress && j.progress.rows ? j.progress.rows.toLocaleString("en") + " rows" : "";
-  return html`<section class="wide" aria-labelledby="h-jobs"><h2 id="h-jobs">Jobs <button onclick=${rebalance}>Rebalance…</button></h2><div aria-live="polite">
-    <${Table} items=${recent} none="nothing is moving" columns=${[{ name: "id", n: true }, { name: "type" }, { name: "target" },
+  return html`<section class="wide" aria-labelledby="h-jobs"><h2 id="h-jobs">Jobs <button disabled=${few} onclick=${rebalance}>Rebalance…</button></h2><div aria-live="polite">
+    <${Table} items=${recent} none="nothing is moving" columns=${[{ name: "id", n: true, of: j => html`<button class="link" aria-label="job ${j.id} in full" onclick=${() => tell(j.id)}>${j.id}</button>` }, { name: "type" }, { name: "target" },
       { name: "state", of: j => html`<span class=${j.state === "done" ? "good" : j.state === "failed" ? "bad" : ""}>${j.state}</span>` }, { name: "progress", of: progress },
-      { name: "error", long: true, of: j => j.error ? j.error.message || shown(j.error) : "" },
+      { name: "error", long: true, of: j => j.error ? why(j.error).map((line, i) => html`<div class=${i ? "none" : ""}>${line}</div>`) : "" },
       { name: "", of: j => ended.includes(j.state) ? (j.state === "done" ? "" : html`<button onclick=${() => act(() => ask("POST", `/v1/jobs/${j.id}/resume`))}>Again</button>`)
         : html`<button onclick=${() => act(() => ask("POST", `/v1/jobs/${j.id}/cancel`))}>Cancel</button>` }]}/></div></section>`;
 }
 
 // Look up, EXPLAIN (ROUTE).
-function Find({ maps }) {
+function Find({ maps, choose }) {
   const [map, setMap] = useState(""), [key, setKey] = useState(""), [found, setFound] = useState(null);
   const [statement, setStatement] = useState(""), [lines, setLines] = useState(null);
   const chosen = map || (maps[0] || {}).name || "";
   const look = async e => { e.preventDefault(); try { setFound(await get(`/v1/maps/${part(chosen)}/lookup?` + key.split(",").map(k => "key=" + part(k.trim())).join("&"))); } catch (error) { setFound(error); } };
   const explain = async e => { e.preventDefault(); try { setLines((await ask("POST", "/v1/explain", { statement })).lines); } catch (error) { setLines(error); } };
-  return html`<section aria-labelledby="h-find"><h2 id="h-find">Where is a key?</h2><form class="row" onsubmit=${look}>
+  return html`<section aria-labelledby="h-find"><h2 id="h-find">Where is a key?</h2><form class="row" onsubmit=${look}><fieldset class="row" disabled=${!maps.length}>
     <select aria-label="map" value=${chosen} onchange=${e => setMap(e.target.value)}>${maps.map(m => html`<option value=${m.name}>${m.name}</option>`)}</select>
-    <input id="key" aria-label="key" placeholder="key" required value=${key} oninput=${e => setKey(e.target.value)} size="14"/><button class="go">Look up</button></form>
-    <p id="found" aria-live="polite">${found instanceof Error ? html`<span class="bad">${found.message}</span>` : found ? html`<${Dot} shard=${found.shard}/> · shardlet ${found.shardlet}, ${found.state}` : html`<span class="none"> </span>`}</p>
+    <input id="key" aria-label="key" placeholder="key" required value=${key} oninput=${e => setKey(e.target.value)} size="14"/><button class="go">Look up</button></fieldset></form>
+    <p id="found" aria-live="polite">${found instanceof Error ? html`<span class="bad">${found.message}</span>` : found ? html`<${Dot} shard=${found.shard}/> · shardlet <button class="link" onclick=${() => get(`/v1/maps/${part(found.map)}/shardlets/${part(found.shardlet)}`).then(choose, setFound)}>${found.shardlet}</button>, ${found.state}` : html`<span class="none"> </span>`}</p>
     <h2>Where does a statement go?</h2><form onsubmit=${explain}><textarea id="statement" rows="3" aria-label="statement" required placeholder="SELECT * FROM orders WHERE tenant_id = 42"
       value=${statement} oninput=${e => setStatement(e.target.value)} onkeydown=${e => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) explain(e); }}></textarea>
     <div class="row"><button class="go">Explain</button><small class="none">nothing is run</small></div></form>
@@ -199,7 +239,7 @@ function Rebalance({ onclose, act }) {
   const [plan, setPlan] = useState(null);
   useEffect(() => { ask("POST", "/v1/jobs?dry_run=true", { type: "rebalance" }).then(p => setPlan(p.items), setPlan); }, []);
   return html`<${Dialog} title="Rebalance" onclose=${onclose}>${plan === null ? html`<p>The plan is being made…</p>` : plan instanceof Error ? html`<p class="bad">${plan.message}</p>`
-    : html`<div class="plan"><b>The plan</b>${plan.length ? html`<ol>${plan.map(m => html`<li>${Object.values(m).map(shown).join(" ")}</li>`)}</ol>` : html`<p>Nothing has to move.</p>`}</div>`}
+    : html`<div class="plan"><b>The plan</b>${plan.length ? html`<ol>${plan.map(m => html`<li>${m.shardlet} of ${m.map} goes from <${Dot} shard=${m.from}/> to <${Dot} shard=${m.to}/>, about ${number(m.rows)} rows, ${bytes(m.bytes)}</li>`)}</ol>` : html`<p>Nothing has to move.</p>`}</div>`}
     <div class="row end"><button onclick=${onclose}>Not now</button><button class="go" disabled=${!Array.isArray(plan) || !plan.length} onclick=${() => { act(() => ask("POST", "/v1/jobs", { type: "rebalance" })); onclose(); }}>Start</button></div></${Dialog}>`;
 }
 
@@ -209,9 +249,9 @@ const empty = { shards: [], maps: [], tables: [], jobs: [], routers: [], pools: 
 
 function Console() {
   const [state, setState] = useState(empty), [history, setHistory] = useState([]), [problem, setProblem] = useState(""), [away, setAway] = useState("");
-  const [signing, setSigning] = useState(null), [chosen, setChosen] = useState(null), [balancing, setBalancing] = useState(false);
+  const [signing, setSigning] = useState(null), [chosen, setChosen] = useState(null), [balancing, setBalancing] = useState(false), [told, setTold] = useState(null);
   const [theme, setTheme] = useState(localStorage.getItem("theme") || "");
-  const before = useRef(null), busy = useRef(false), lists = useRef({}), waiting = useRef(false);
+  const before = useRef(null), busy = useRef(false), lists = useRef({}), waiting = useRef(false), seen = useRef("");
   useEffect(() => { if (theme) document.documentElement.dataset.theme = theme; else delete document.documentElement.dataset.theme; localStorage.setItem("theme", theme); }, [theme]);
 
   async function refresh() {
@@ -220,23 +260,23 @@ function Console() {
     try {
       await get("/v1/epoch"); // a wrong token is refused once, not nine times
       const names_ = ["shards", "maps", "tables", "jobs", "routers", "pools", "stats", "slow", "audit"];
-      const optional = async n => { try { return await get(`/v1/${n}?limit=${n === "jobs" ? 1000 : n === "audit" || n === "slow" ? 15 : 300}`); } catch (error) { if (error.status === 403) return { items: [] }; throw error; } };
+      const optional = async n => { try { return await get(`/v1/${n}?limit=${n === "jobs" ? "200&order=newest" : n === "audit" || n === "slow" ? 15 : 1000}`); } catch (error) { if (error.status === 403) return { items: [] }; throw error; } };
       const [ready, metrics, ...pages] = await Promise.all([fetch("/readyz").then(r => r.json()), fetch("/metrics").then(r => r.text()), ...names_.map(optional)]);
       const next = Object.fromEntries(names_.map((n, i) => [n, pages[i].items]));
       names = next.shards.map(s => s.name);
       // The shardlets themselves when the map has changed.
       const version = ready.epoch + " " + next.maps.map(m => m.name);
       if (lists.current.version !== version) {
-        const all = await Promise.all(next.maps.map(m => get(`/v1/maps/${part(m.name)}/shardlets?limit=500`)));
+        const all = await Promise.all(next.maps.map(m => whole(`/v1/maps/${part(m.name)}/shardlets`, 5000)));
         lists.current = { version, of: Object.fromEntries(next.maps.map((m, i) => [m.name, all[i]])) };
       }
       const reading = readMetrics(metrics);
       if (before.current) setHistory(h => [...h, between(before.current, reading)].slice(-80));
       before.current = reading;
-      setState({ ...next, ready, lists: lists.current.of }); setAway(""); setSigning(null);
+      setState({ ...next, ready, lists: lists.current.of }); setAway(""); setSigning(null); seen.current = new Date().toLocaleTimeString();
     } catch (error) {
       if (error.status === 401) waiting.current = true, setSigning(sessionStorage.getItem("token") ? "That token is not known here." : "");
-      else setAway("The router does not answer: " + error.message);
+      else setAway((error.status ? error.message : "The router does not answer.") + (seen.current ? ` What is shown is of ${seen.current}; the page goes on asking.` : " The page goes on asking."));
     } finally { busy.current = false; }
   }
   useEffect(() => { refresh(); const timer = setInterval(refresh, 1500); return () => clearInterval(timer); }, []);
@@ -253,18 +293,18 @@ function Console() {
   if (signing !== null) return html`<${SignIn} wrong=${signing} onsign=${token => { if (token !== null) sessionStorage.setItem("token", token); waiting.current = false; setSigning(null); refresh(); }}/>`;
   return html`<a class="skip" href="#content">To the content</a>
     <header><h1><svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true"><circle cx="11" cy="11" r="9.5" fill="none" stroke="var(--soft)" stroke-width="2"/><path d="M5 3.5 L10 9 L8 13 L13 16 L12 20.5 M10 9 L18 6.5" fill="none" stroke="var(--seam)" stroke-width="2"/></svg>Kintsugi</h1>
-      ${ready ? html`<span class="none">epoch ${ready.epoch}</span><span class=${"pill" + (ready.ready ? "" : " off")}>${ready.ready ? "ready" : ready.why}</span>
-      <span class=${"pill" + (ready.store === "reachable" ? "" : " off")}>map store ${ready.store}</span>` : html`<span class="none">…</span>`}
+      ${ready ? html`<span class="none">epoch ${ready.epoch}</span><span class=${"pill" + (ready.ready && !away ? "" : " off")}>${away ? "no answer" : ready.ready ? "ready" : ready.why}</span>
+      ${away ? null : html`<span class=${"pill" + (ready.store === "reachable" ? "" : " off")}>map store ${ready.store}</span>`}` : html`<span class="none">…</span>`}
       <span class="fill"></span>
       <button aria-label="colours" title="dark or light" onclick=${() => setTheme(theme === "dark" ? "light" : theme === "light" ? "" : "dark")}>${theme === "dark" ? "dark" : theme === "light" ? "light" : "auto"}</button>
       <button onclick=${() => { sessionStorage.removeItem("token"); setState(empty); setSigning(""); }}>Sign out</button></header>
     ${away || problem ? html`<div class="problem" role="alert"><span>${away || problem}</span>${problem && !away ? html`<button onclick=${() => setProblem("")}>OK</button>` : null}</div>` : null}
-    <main id="content">
+    <main id="content" class=${away ? "stale" : ""}>
       <${Live} history=${history}/>
       <${Shards} state=${state}/>
       <${Maps} state=${state} choose=${setChosen}/>
-      <${Jobs} jobs=${state.jobs} act=${act} rebalance=${() => setBalancing(true)}/>
-      <${Find} maps=${state.maps}/>
+      <${Jobs} jobs=${state.jobs} act=${act} rebalance=${() => setBalancing(true)} tell=${setTold} few=${state.shards.length < 2}/>
+      <${Find} maps=${state.maps} choose=${setChosen}/>
       <section aria-labelledby="h-slow"><h2 id="h-slow">Slow statements <small>without their literals</small></h2><${Table} items=${state.slow} none="none took long" columns=${[{ name: "at", of: s => s.at.slice(11, 19) },
         { name: "ms", n: true }, { name: "tier" }, { name: "shards" }, { name: "user" }, { name: "statement", long: true, of: s => html`<code>${s.statement}</code>` }]}/></section>
       <section aria-labelledby="h-routers"><h2 id="h-routers">Routers</h2><${Table} items=${state.routers} columns=${[{ name: "name", of: r => r.name + (r.this ? " (this one)" : "") }, { name: "epoch", n: true },
@@ -273,6 +313,7 @@ function Console() {
       <section class="wide" aria-labelledby="h-audit"><h2 id="h-audit">Audit trail</h2><${Table} items=${state.audit} columns=${[{ name: "at", of: a => a.at.replace("T", " ").slice(0, 19) }, { name: "who" }, { name: "face" }, { name: "what", long: true }, { name: "result" }]}/></section>
     </main>
     ${chosen ? html`<${Change} key=${chosen.name} shardlet=${chosen} state=${state} act=${act} onclose=${() => setChosen(null)}/>` : null}
+    ${state.jobs.filter(j => j.id === told).map(j => html`<${Story} key=${j.id} job=${j} onclose=${() => setTold(null)}/>`)}
     ${balancing ? html`<${Rebalance} act=${act} onclose=${() => setBalancing(false)}/>` : null}`;
 }
 render(html`<${Console}/>`, document.getElementById("console"));

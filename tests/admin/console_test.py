@@ -2,6 +2,7 @@
 """The console in a real Chromium, before a running router: a person signs in, looks, looks up, explains, splits a
 shardlet and moves one, and the rows are where the page says. argv[1] is the program; argv[2], if given, the folder
 for the pictures."""
+import contextlib
 import os
 import pathlib
 import sys
@@ -12,7 +13,7 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 PICTURES = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from chromium import Page  # noqa: E402
-from house import House  # noqa: E402
+from house import House, psycopg  # noqa: E402
 
 house = page = None
 stop = threading.Event()
@@ -20,7 +21,7 @@ stop = threading.Event()
 
 def setUpModule():
     global house, page
-    house = House(PROGRAM, shards=3)
+    house = House(PROGRAM, shards=4)
     with house.sql() as admin:
         for n in (1, 2, 3):
             admin.execute(f"CREATE SHARD s{n} DSN '{house.dsn(n)}'")
@@ -32,6 +33,7 @@ def setUpModule():
         admin.execute("CREATE SHARD MAP regions BY LIST (text)")
         admin.execute("CREATE SHARDLET europe OF regions FOR VALUES IN ('de', 'fr') ON SHARD s3")
         admin.execute("CREATE SHARD MAP users BY HASH (uuid) SHARDLETS 64 ON SHARDS (s1, s2, s3)")
+        admin.execute("CREATE SHARD MAP visits BY HASH (bigint) SHARDLETS 2000 ON SHARDS (s1, s2, s3)")
         admin.execute("CREATE TABLE orders (tenant_id bigint NOT NULL, id bigint, note text, PRIMARY KEY (tenant_id, id)) "
                       "SHARD BY tenants (tenant_id)")
         admin.execute("CREATE TABLE plans (name text PRIMARY KEY) REPLICATED")
@@ -43,7 +45,7 @@ def setUpModule():
 
 
 def traffic():
-    with house.sql() as connection:
+    with contextlib.suppress(psycopg.OperationalError), house.sql() as connection:  # the router goes away in the end
         n = 0
         while not stop.wait(0.01):
             n += 1
@@ -193,6 +195,68 @@ class Console(unittest.TestCase):
             shard.rollback()
         self.assertIn("on s1", page.run("document.querySelector('[data-shardlet=gamma]').title"))
 
+    def test_7b_what_cannot_start_and_what_fails_says_why(self):
+        with house.shard(3) as shard:
+            shard.execute("INSERT INTO orders VALUES (3600, 1, 'in the way')")
+            page.click("[data-shardlet=delta]")
+            page.wait("document.querySelector('dialog[open] #to')")
+            page.run("{ const t = document.querySelector('#to'); t.value = 's3'; t.dispatchEvent(new Event('change')) }")
+            page.click("#start")
+            page.wait("document.querySelector('.problem')?.textContent.includes('the move cannot start')", 20)
+            page.run("document.querySelector('.problem button').click()")
+            shard.execute("DELETE FROM orders WHERE tenant_id = 3600")
+        # A new shard that has a table of that name, but another.
+        with house.shard(4) as shard, house.sql() as admin:
+            shard.execute("CREATE TABLE orders (something text)")
+            admin.execute(f"CREATE SHARD s4 DSN '{house.dsn(4)}'")
+            row = "[...document.querySelectorAll('[aria-labelledby=h-jobs] tbody tr')].find(r => r.textContent.includes('provision'))"
+            page.wait(f"{row}?.textContent.includes('failed') && {row}.textContent.includes('orders')", 40)
+            page.run(row + ".querySelector('button.link').click()")
+            page.wait("document.querySelector('dialog[open] .story tbody tr')")
+            self.assertIn("orders", page.run("document.querySelector('dialog[open] .plan').textContent"))
+            picture("failed")
+            page.key("Escape", code="Escape", windowsVirtualKeyCode=27)
+            page.wait("!document.querySelector('dialog[open]')")
+            shard.execute("DROP TABLE orders")
+            page.run(row + ".querySelectorAll('button')[1].click()")  # Again
+            page.wait("[...document.querySelectorAll('.shard')].find(s => s.textContent.includes('s4'))?.textContent.includes('online')", 40)
+
+    def test_7c_two_thousand_shardlets_in_one_bar(self):
+        bar = "document.querySelector('[aria-label=visits]')"
+        for width in (1280, 390):
+            page.size(width, 900, width < 400)
+            page.wait(f"{bar}.lastElementChild.getBoundingClientRect().right <= {bar}.getBoundingClientRect().right + 1")
+            self.assertGreater(page.run(f"{bar}.firstElementChild.getBoundingClientRect().width"), 2)
+            counted = page.run(f"[...{bar}.children].reduce((n, b) => n + Number(b.title.split(' ')[0]), 0)")
+            self.assertEqual(counted, 2000)
+        page.size(1280, 900)
+        # By keyboard: along the bar, into a piece of it, along that, and into a shardlet.
+        page.run(bar + ".firstElementChild.focus()")
+        page.key("End", windowsVirtualKeyCode=35)
+        page.key("ArrowLeft", windowsVirtualKeyCode=37)
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.wait("document.querySelector('[aria-label=visits] + .bar [data-shardlet]')")
+        picture("many")
+        page.run("document.querySelector('[aria-label=visits] + .bar [data-shardlet]').focus()")
+        page.key("ArrowRight", windowsVirtualKeyCode=39)
+        name = page.run("document.activeElement.dataset.shardlet")
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.wait(f"document.querySelector('dialog[open] h2')?.textContent === '{name}'")
+        page.key("Escape", code="Escape", windowsVirtualKeyCode=27)
+        page.wait("!document.querySelector('dialog[open]')")
+        self.assertEqual(page.run("document.activeElement.dataset.shardlet"), name)
+        # A key that is looked up leads to its shardlet as well.
+        page.run("{ const s = document.querySelector('[aria-label=map]'); s.value = 'visits'; s.dispatchEvent(new Event('change')) }")
+        page.run("document.querySelector('#key').value = ''")
+        page.click("#key")
+        page.type("4711")
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.wait("document.querySelector('#found button.link') && document.querySelector('#found').textContent.includes('visits_')")
+        page.click("#found button.link")
+        page.wait("document.querySelector('dialog[open] h2')?.textContent.startsWith('visits_')")
+        page.key("Escape", code="Escape", windowsVirtualKeyCode=27)
+        page.wait("!document.querySelector('dialog[open]')")
+
     def test_8_a_viewer_may_look_and_not_touch(self):
         token = house.rest("POST", "/v1/users", {"name": "looker", "role": "viewer"}).json["token"]
         page.run("sessionStorage.removeItem('token')")
@@ -204,8 +268,17 @@ class Console(unittest.TestCase):
         page.wait("document.querySelector('.problem') && document.querySelector('.problem').textContent.includes('operator')")
         self.assertIn("on s1", page.run("document.querySelector('[data-shardlet=alpha]').title"))
 
+    def test_8b_a_router_that_is_gone_and_comes_back(self):
+        page.run("document.querySelector('.problem button').click()")  # what the viewer was told
+        house.stop()
+        page.wait("document.querySelector('.problem') && document.querySelector('.problem').textContent.includes('does not answer')", 20)
+        self.assertTrue(page.run("document.querySelector('main').classList.contains('stale')"))
+        picture("gone")
+        house.start()
+        page.wait("!document.querySelector('.problem') && !document.querySelector('main').classList.contains('stale')", 20)
+
     def test_9_nothing_went_wrong_in_the_page(self):
-        allowed = ("401", "403", "/favicon")
+        allowed = ("401", "403", "409", "/favicon", "ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "status of 503")
         self.assertEqual([c for c in page.complaints() if not any(a in c for a in allowed)], [])
         # It asks nobody but the router.
         self.assertEqual(page.run("performance.getEntriesByType('resource').filter(e => !e.name.startsWith(location.origin)).length"), 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs the commands of docs/operations.md, in its order, in one shell each, against a router that begins empty, and
+"""Runs the commands of docs/operations.md, in its order, a block in one shell, against a router that begins empty, and
 compares what they print. A block that begins with ```console is run: lines with "$ " are commands (a backslash goes on
 with the next line), the lines behind them what they print; "..." stands for anything. KINTSUGI_ACCEPT=1 writes what
 they really print. ($S1 to $S3 are the DSNs of three empty databases. README.md is run by tests/app/demo_test.py.)
@@ -16,6 +16,7 @@ import unittest
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from house import House, PASSWORD, USER, free_port  # noqa: E402
+from postgres import BIN  # noqa: E402
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs/operations.md"
@@ -50,11 +51,18 @@ class Docs(unittest.TestCase):
         environment.update(PATH=f"{folder}:{environment['PATH']}", KINTSUGI_ADMIN=f"http://127.0.0.1:{house.admin_port}",
                            KINTSUGI_TOKEN=house.token, PGHOST="127.0.0.1", PGPORT=str(house.port), PGDATABASE="app", PGUSER=USER,
                            PGPASSWORD=PASSWORD, **{f"S{n}": house.dsn(n) for n in (1, 2, 3)})
+        # PostgreSQL's programs; those that make and run a cluster do not work for root.
+        for name in ("initdb", "pg_ctl", "pg_basebackup"):
+            program = folder / name
+            as_whom = "runuser -u postgres -- " if os.geteuid() == 0 else ""
+            program.write_text(f'#!/bin/sh\nexec {as_whom}{BIN}/{name} "$@"\n')
+            program.chmod(0o755)
+        environment["PATH"] = f"{folder}:{BIN}:{environment['PATH']}"
         with house.cluster.admin("postgres") as admin:
-            for database in ("d4", "d5", "store"):
+            for database in ("d4", "d5", "d6", "store"):
                 admin.execute(f"CREATE DATABASE {database} OWNER {USER}")
-        environment.update(D1=house.dsn(4), D2=house.dsn(5), STORE=f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{house.cluster.port}/store",
-                           **{name: str(free_port()) for name in ("P1", "P2", "A1", "A2")})
+        environment.update(D1=house.dsn(4), D2=house.dsn(5), D3=house.dsn(6), RESTORED=house.dsn(4).replace("dbname=d4", "dbname=restored"), STORE=f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{house.cluster.port}/store",
+                           **{name: str(free_port()) for name in ("P1", "P2", "P3", "A1", "A2", "A3", "M1", "M2")})
         accept = os.environ.get("KINTSUGI_ACCEPT")
         text = PAGE.read_text()
         count = 0
@@ -62,11 +70,13 @@ class Docs(unittest.TestCase):
         def run(block):
             nonlocal count
             made = ""
-            for command, expected in commands_of(block[1]):
+            commands = commands_of(block[1])
+            script = "".join(f"{command}\nprintf '\\001\\n'\n" for command, _ in commands)
+            done = subprocess.run(["/bin/bash", "-c", script], env=environment, cwd=house.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, timeout=240, stdin=subprocess.DEVNULL)
+            for (command, expected), said in zip(commands, done.stdout.split("\001\n")):
                 count += 1
-                done = subprocess.run(["/bin/bash", "-c", command], env=environment, cwd=house.root, capture_output=True, text=True,
-                                      timeout=120, stdin=subprocess.DEVNULL)
-                printed = "".join(line.rstrip() + "\n" for line in (done.stdout + done.stderr).splitlines())
+                printed = "".join(line.rstrip() + "\n" for line in said.splitlines())
                 made += "$ " + command + "\n" + (expected if accept and "..." in expected else printed)
                 if not accept:
                     pattern = re.escape(expected).replace(re.escape("..."), ".*?")
@@ -79,6 +89,8 @@ class Docs(unittest.TestCase):
             for pid in pathlib.Path(house.root).glob("r*/pid"):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid.read_text()), signal.SIGKILL)
+            for pid in pathlib.Path(house.root).glob("map*/postmaster.pid"):
+                os.kill(int(pid.read_text().split()[0]), signal.SIGQUIT)
             house.close()
         if accept:
             PAGE.write_text(made)

@@ -79,11 +79,24 @@ Result<SlotSnapshot> make_slot(const std::string& dsn, const std::string& name, 
   return SlotSnapshot{std::move(link), rows.at(0).at(2).value_or("")};
 }
 
-Status drop_slot(PgSession& source, const std::string& name, Deadline deadline) {
-  KG_CHECK(source.run(
+std::string check_slot_of(const std::string& name) {
+  return name + "_rows";
+}
+
+Status copy_slot(PgSession& source, const std::string& name, const std::string& copy, Deadline deadline) {
+  return source.run("SELECT pg_copy_logical_replication_slot($1, $2)",
+                    {SqlValue::text(name), SqlValue::text(copy)}, deadline);
+}
+
+Status end_reader(PgSession& source, const std::string& slot, Deadline deadline) {
+  return source.run(
       "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE slot_name = $1 "
       "AND active_pid IS NOT NULL",
-      {SqlValue::text(name)}, deadline));
+      {SqlValue::text(slot)}, deadline);
+}
+
+Status drop_slot(PgSession& source, const std::string& name, Deadline deadline) {
+  KG_CHECK(end_reader(source, name, deadline));
   return source.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1",
                     {SqlValue::text(name)}, deadline);
 }
@@ -135,26 +148,34 @@ Status flush(PgSession& target, Deadline deadline) {
       deadline);
 }
 
-Status carry_sequences(PgSession& source, PgSession& target, const std::vector<MovedTable>& tables,
-                       Deadline deadline) {
+Result<std::vector<SequenceValue>> sequences_of(PgSession& source, const std::vector<MovedTable>& tables,
+                                                Deadline deadline) {
+  std::string question;
   for (const MovedTable& table : tables) {
     for (const std::string& sequence : table.sequences) {
-      KG_TRY(const auto rows,
-             source.query("SELECT last_value FROM " + sequence + " WHERE is_called", {}, deadline));
-      if (rows.empty()) continue;
-      const std::string& last = *rows[0][0];
-      // Where it counts apart from other shards it goes on doing so: to the next value of its own.
-      KG_CHECK(target.run(
-          "SELECT setval(q.seqrelid, CASE WHEN abs(q.seqincrement) = 1 THEN " + last + " ELSE " + last +
+      question += (question.empty() ? "" : " UNION ALL ") + ("SELECT " + quote_literal(sequence)) +
+                  ", last_value FROM " + sequence + " WHERE is_called";
+    }
+  }
+  std::vector<SequenceValue> values;
+  if (question.empty()) return values;
+  KG_TRY(const auto rows, source.query(question, {}, deadline));
+  for (const PgRow& row : rows) values.push_back({*row.at(0), *row.at(1)});
+  return values;
+}
+
+Status carry_sequences(PgSession& target, const std::vector<SequenceValue>& values, Deadline deadline) {
+  std::string script;
+  for (const auto& [sequence, last] : values) {
+    // Where it counts apart from other shards it goes on doing so: to the next value of its own.
+    script += "SELECT setval(q.seqrelid, CASE WHEN abs(q.seqincrement) = 1 THEN " + last + " ELSE " + last +
               " + mod(mod(q.seqstart - " + last +
               ", q.seqincrement) + q.seqincrement, q.seqincrement) END) FROM " + sequence +
               " s JOIN pg_sequence q ON q.seqrelid = " + quote_literal(sequence) +
               "::regclass WHERE NOT s.is_called OR CASE WHEN q.seqincrement > 0 THEN s.last_value < " + last +
-              " ELSE s.last_value > " + last + " END",
-          {}, deadline));
-    }
+              " ELSE s.last_value > " + last + " END; ";
   }
-  return {};
+  return script.empty() ? Status() : target.script(script, deadline);
 }
 
 }  // namespace kintsugi::splitmerge

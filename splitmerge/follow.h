@@ -32,6 +32,13 @@ struct SlotSnapshot {
 };
 Result<SlotSnapshot> make_slot(const std::string& dsn, const std::string& name, JobLease& lease,
                                const RawLink::GoOn& go_on, Deadline deadline);
+// Another one that begins where that one does; to be made before anybody reads from it.
+Status copy_slot(shardmap::PgSession& source, const std::string& name, const std::string& copy,
+                 Deadline deadline);
+// What the slot is called that tells which rows have changed.
+[[nodiscard]] std::string check_slot_of(const std::string& name);
+// Ends who reads from it.
+Status end_reader(shardmap::PgSession& source, const std::string& slot, Deadline deadline);
 // Ends who reads from it, then drops it; fine when there is none.
 Status drop_slot(shardmap::PgSession& source, const std::string& name, Deadline deadline);
 
@@ -51,7 +58,13 @@ Status drop_marks(shardmap::PgSession& shard, std::uint64_t job, Deadline deadli
 Status flush(shardmap::PgSession& target, Deadline deadline);
 
 // The target's sequences are set to no less than the source's, so that what they give next is free there.
-Status carry_sequences(shardmap::PgSession& source, shardmap::PgSession& target,
-                       const std::vector<MovedTable>& tables, Deadline deadline);
+struct SequenceValue {
+  std::string name;  // quoted, with its schema
+  std::string last;
+};
+Result<std::vector<SequenceValue>> sequences_of(shardmap::PgSession& source,
+                                                const std::vector<MovedTable>& tables, Deadline deadline);
+Status carry_sequences(shardmap::PgSession& target, const std::vector<SequenceValue>& values,
+                       Deadline deadline);
 
 }  // namespace kintsugi::splitmerge

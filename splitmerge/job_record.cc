@@ -52,6 +52,7 @@ Json work_json(const MoveWork& work) {
   json["fenced"] = work.fenced;
   json["published"] = work.published;
   json["verified"] = work.verified;
+  json["version"] = work.version;
   json["committed_at"] = work.committed_at;
   return json;
 }
@@ -76,6 +77,7 @@ MoveWork read_work(const Json& json) {
   work.fenced = json.at("fenced");
   work.published = json.at("published");
   work.verified = json.at("verified");
+  work.version = json.value("version", "");
   work.committed_at = json.at("committed_at");
   return work;
 }

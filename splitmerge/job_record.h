@@ -35,7 +35,8 @@ struct MoveWork {
   bool arrived = false;      // rows of ours may be on the target; before that, its rows are not ours to delete
   bool fenced = false;       // the fence may stand
   bool published = false;    // every router knows the new owner, writes run
-  bool verified = false;     // under the fence; otherwise before the cleaning
+  bool verified = false;     // both sides were compared
+  std::string version;       // of the tables that are copied (version_of); empty: nobody has looked
   std::string committed_at;  // by the source's clock
   friend bool operator==(const MoveWork&, const MoveWork&) = default;
 };

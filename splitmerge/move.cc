@@ -53,9 +53,9 @@ void Move::forget() {
   source_swept_ = target_swept_ = false;
   tables_.clear();
   slot_.reset();
-  verify_took_.reset();
-  kept_.reset();
-  kept_snapshot_.clear();
+  verify_took_.clear();
+  changes_.reset();
+  copies_ = 0;
   fence_mark_.clear();
   marks_.clear();
 }
@@ -100,8 +100,8 @@ Status Move::check_unchanged(const ShardMap& map) const {
   return {};
 }
 
-void Move::mark(const char* what) {
-  marks_.push_back({utc_now(), what});
+void Move::mark(std::string what) {
+  marks_.push_back({utc_now(), std::move(what)});
 }
 
 Status Move::hide() {
@@ -136,6 +136,7 @@ Status Move::follow_from_here() {
   KG_TRY(slot_,
          make_slot(
              dsn, name, lease_, [this] { return lease_.go_on(true); }, Deadline::in(tuning_.slot_patience)));
+  KG_CHECK(copy_slot(*source_, name, check_slot_of(name), soon()));
   failpoint("move: slot");
   return {};
 }
@@ -173,15 +174,17 @@ Status Move::prepare() {
   if (!reasons.empty()) return fail(refusal(reasons));
   KG_CHECK(hide());
   if (!online()) {
-    return lease_.update([](JobRecord& record) {
+    return lease_.update([this](JobRecord& record) {
       to(JobState::kFenced)(record);
       record.work.fenced = true;
+      record.work.version = version_;
     });
   }
   if (!tables_.empty()) KG_CHECK(follow_from_here());
-  KG_CHECK(lease_.update([](JobRecord& record) {
+  KG_CHECK(lease_.update([this](JobRecord& record) {
     to(JobState::kCopying)(record);
     record.work.arrived = true;
+    record.work.version = version_;
   }));
   failpoint("move: prepared");
   return {};
@@ -209,29 +212,14 @@ Status Move::estimate() {
   return {};
 }
 
-Status Move::verify_copy(const std::string& snapshot) {
-  const auto began = Clock::now();
-  const Deadline never = Deadline::never();
-  const Status same = source_->transaction(
-      [&]() -> Status {
-        KG_CHECK(
-            source_->script("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION "
-                            "SNAPSHOT " +
-                                quote_literal(snapshot),
-                            soon()));
-        KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, never));
-        return compare_sums(tables_, sums, *source_, *target_, never);
-      },
-      never);
-  verify_took_ = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-  return same;
-}
-
 Status Move::copy() {
   const Status done = copy_and_subscribe();
+  if (done) return done;
   // The snapshot may be gone: whoever tries again begins with a new one.
-  if (!done) slot_.reset();
-  return done;
+  slot_.reset();
+  if (!online() || !lease_.go_on(true) || !connect_source()) return done;
+  const auto changed = tables_have_changed();
+  return changed && *changed ? copy_anew() : done;
 }
 
 Status Move::copy_and_subscribe() {
@@ -273,7 +261,9 @@ Status Move::copy_and_subscribe() {
   KG_CHECK(lease_.go_on(true));
   if (!online()) {
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.verified = true; }));
-    return cut_over();
+    Status done = cut_over();
+    if (!done && done.error().sqlstate == kTablesChanged) return fail("55000", done.error().message);
+    return done;
   }
   slot_.reset();
   if (!tables_.empty()) KG_CHECK(make_subscription(*target_, name, source_dsn, soon()));
@@ -308,9 +298,18 @@ Status Move::catch_up() {
   KG_CHECK(connect());
   const auto began = Clock::now();
   while (!tables_.empty()) {
-    KG_TRY(const milliseconds lag, measure_lag(Deadline::in(tuning_.catch_up_patience)));
+    KG_TRY(const bool changed, tables_have_changed());
+    if (changed) return copy_anew();
+    auto round = compare_changed();
+    if (!round) {
+      const auto changed_meanwhile = tables_have_changed();
+      const bool no_slot = round.error().sqlstate == sqlstate::kUndefinedObject;
+      return no_slot || (changed_meanwhile && *changed_meanwhile) ? copy_anew() : fail(round.error());
+    }
     const auto turns = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began).count() / 10;
-    if (lag <= tuning_.lag_max * (1 + turns)) break;
+    if (round->lag <= tuning_.lag_max * (1 + turns) &&
+        round->left <= static_cast<std::size_t>(tuning_.rows_left_max * (1 + turns)))
+      break;
     lease_.pause(kLook);
   }
   KG_CHECK(lease_.update([](JobRecord& record) {
@@ -343,11 +342,6 @@ Status Move::publish() {
   KG_CHECK(step_shards(true, true));
   KG_CHECK(settle_fence(*source_, lease_.id(), soon()));
   failpoint("move: settled");
-  if (!kept_ && !work().verified && !tables_.empty())
-    mark(
-        "what was changed while it was copied is not compared: the router that had kept the target's state is "
-        "gone");
-  KG_CHECK(verify_afterwards());
   const std::string at = *now[0][0];
   return lease_.update([&](JobRecord& record) {
     record.info.history.insert(record.info.history.end(), marks_.begin(), marks_.end());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shardmap/map_change.h"
+#include "splitmerge/change_stream.h"
 #include "splitmerge/fence.h"
 #include "splitmerge/follow.h"
 #include "splitmerge/job_lease.h"
@@ -17,6 +18,9 @@
 #include "splitmerge/row_check.h"
 
 namespace kintsugi::splitmerge {
+
+// Within the mover: the tables are not any more what was copied.
+inline constexpr const char* kTablesChanged = "KG_ANEW";
 
 class Move {
  public:
@@ -64,23 +68,41 @@ class Move {
   Status make_tables();
   Status hide();
   Status follow_from_here();
-  Status verify_copy(const std::string& snapshot);
   Status estimate();
   Result<std::chrono::milliseconds> measure_lag(Deadline patience);
   // For the history, written down with the end of the step: nothing must be written while writes wait.
-  void mark(const char* what);
+  void mark(std::string what);
   Status copy_and_subscribe();
   Status hold();
   Status release();
   Status raise();
   Status wait_for_quiet(Deadline deadline);
   Status drain();
-  Status choose_verification();
-  Status verify_fenced();
-  Status verify_afterwards();
   Status commit();
   Status lower_fence();
   Status cut_over();
+
+  // ---- comparing (move_verify.cc)
+  struct Round {
+    std::chrono::milliseconds lag{};  // of a change, from the source to the target
+    std::size_t left = 0;             // rows that have changed and are not compared yet
+  };
+  struct FencedSource {
+    std::vector<RowKeys> keys;  // that are to be compared, for each table
+    std::vector<std::vector<RowSum>> of_keys;
+    std::vector<MovedTable> whole;  // that are to be compared altogether
+    std::vector<RowSum> of_whole;
+    std::vector<SequenceValue> sequences;
+  };
+  Status verify_copy(const std::string& snapshot);
+  Status follow_changes();
+  Result<Round> compare_changed();
+  Status compare_before_fence();
+  void choose_verification();
+  Result<bool> tables_have_changed();
+  Status copy_anew();
+  Result<FencedSource> look_at_source();
+  Status verify_fenced(const FencedSource& source);
 
   shardmap::MapStore& store_;
   shardmap::MapChange& map_;
@@ -94,9 +116,12 @@ class Move {
   bool target_swept_ = false;
   std::vector<MovedTable> tables_;
   std::optional<SlotSnapshot> slot_;
-  std::optional<std::chrono::milliseconds> verify_took_;
-  std::optional<RawLink> kept_;  // the target as it was under the fence
-  std::string kept_snapshot_;
+  std::string version_;                                 // of the tables, when they were described
+  std::vector<std::chrono::microseconds> verify_took_;  // of each table as a whole; empty: not known
+  std::vector<std::size_t> whole_;                      // the tables that are compared so under the fence
+  std::unique_ptr<ChangeStream> changes_;
+  std::vector<RowKeys> pending_;  // for each table: told of, and not found equal since
+  int copies_ = 0;
   std::string fence_mark_;
   std::vector<JobEvent> marks_;
 };

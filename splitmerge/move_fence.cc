@@ -1,5 +1,6 @@
 // The middle of a move, while writes wait: hold, fence, drain, verify, commit; and the way back.
 #include <algorithm>
+#include <future>
 
 #include "base/log.h"
 #include "base/sql_quote.h"
@@ -20,8 +21,6 @@ namespace edit = shardmap::edit;
 
 constexpr milliseconds kShardDeadline{15000};
 constexpr milliseconds kQuietPatience{1000};
-constexpr double kSmallEnough =
-    2000;  // rows that are compared under the fence without knowing how long it takes
 constexpr int kBackOffMax = 10;
 
 Deadline soon() {
@@ -99,6 +98,7 @@ Status Move::raise() {
   for (int n = 1;; n = std::min(2 * n, kBackOffMax)) {
     KG_CHECK(lease_.go_on(true));
     KG_CHECK(wait_for_quiet(Deadline::in(kQuietPatience).sooner(patience)));
+    KG_CHECK(compare_before_fence());
     KG_CHECK(hold());
     mark("held");
     FenceSpec now = spec;
@@ -135,50 +135,7 @@ Status Move::drain() {
   return flush(*target_, soon());
 }
 
-// Decides where the last comparison is made, while nobody waits yet.
-Status Move::choose_verification() {
-  kept_.reset();
-  double rows = 0;
-  for (const MovedTable& table : tables_) rows += table.rows_estimate;
-  const bool quick = verify_took_ ? *verify_took_ <= tuning_.verify_in_fence : rows <= kSmallEnough;
-  if (quick || !online() || tables_.empty()) return {};
-  const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  KG_TRY(kept_, RawLink::open(stored_.map->shard(work().target)->dsn, name, false, lease_, soon()));
-  return {};
-}
-
-Status Move::verify_fenced() {
-  if (tables_.empty() || work().verified) return {};
-  if (!kept_) {
-    KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, soon()));
-    return compare_sums(tables_, sums, *source_, *target_, soon());
-  }
-  KG_TRY(const auto kept,
-         kept_->run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT pg_export_snapshot()", soon(),
-                    [this] { return lease_.go_on(true); }));
-  kept_snapshot_ = *kept.at(0).at(0);
-  return {};
-}
-
-// The source's rows are as the fence has left them, the target's are looked at as they were then.
-Status Move::verify_afterwards() {
-  if (!kept_) return {};
-  const Deadline never = Deadline::never();
-  const auto compare = [&]() -> Status {
-    KG_CHECK(target_->script(
-        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
-            quote_literal(kept_snapshot_),
-        soon()));
-    KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, tables_, never));
-    return compare_sums(tables_, sums, *source_, *target_, never);
-  };
-  KG_CHECK(target_->transaction(compare, never));
-  kept_.reset();
-  return {};
-}
-
 Status Move::commit() {
-  const bool verified = !kept_;
   const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
     KG_CHECK(check_unchanged(map));
     const std::string& target = map.shard(work().target)->name;
@@ -190,10 +147,10 @@ Status Move::commit() {
   failpoint("move: before commit");
   KG_TRY(stored_, lease_.commit(
                       map_, decide,
-                      [verified](JobRecord& record) {
+                      [](JobRecord& record) {
                         record.info.state = JobState::kCommitted;
                         record.info.history.push_back({utc_now(), "committed"});
-                        record.work.verified = verified;
+                        record.work.verified = true;
                       },
                       true, soon()));
   failpoint("move: after commit");
@@ -202,10 +159,14 @@ Status Move::commit() {
 
 // From the fence to the commit, writes waiting.
 Status Move::cut_over() {
-  KG_CHECK(drain());
+  auto source = std::async(std::launch::async, [this] { return look_at_source(); });
+  const Status drained = drain();
+  const auto looked = source.get();
+  KG_CHECK(drained);
+  if (!looked) return fail(looked.error());
   failpoint("move: drained");
-  KG_CHECK(verify_fenced());
-  KG_CHECK(carry_sequences(*source_, *target_, tables_, soon()));
+  KG_CHECK(verify_fenced(*looked));
+  KG_CHECK(carry_sequences(*target_, looked->sequences, soon()));
   failpoint("move: verified");
   mark("verified");
   return commit();
@@ -222,7 +183,7 @@ Status Move::lower_fence() {
 
 Status Move::fence() {
   KG_CHECK(connect());
-  KG_CHECK(choose_verification());
+  choose_verification();
   Status done = raise();
   if (done && !online()) {
     done = lease_.update([](JobRecord& record) {
@@ -235,6 +196,7 @@ Status Move::fence() {
   if (done || lease_.lost() || !lease_.go_on(false)) return done;
   // Nothing is decided; let writers through before anything else.
   const Status down = lower_fence();
+  if (down && online() && done.error().sqlstate == kTablesChanged) return copy_anew();
   if (down && online()) {
     (void)lease_.update([](JobRecord& record) {
       record.info.state = JobState::kCatchingUp;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/sql_quote.h"
 #include "shardmap/local_map.h"
 #include "splitmerge/move.h"
 
@@ -50,6 +51,10 @@ Status Move::connect_source() {
   if (!source_swept_) KG_CHECK(end_predecessors(**session, name, soon()));
   source_swept_ = true;
   source_ = *std::move(session);
+  std::vector<MovedTable> named;
+  for (const shardmap::Table& table : work().tables)
+    named.emplace_back().name = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+  KG_TRY(version_, version_of(*source_, named, soon()));
   KG_TRY(tables_,
          describe(*source_, *stored_.map->mapping(lease_.record().map), work().tables, work().ranges, soon()));
   return {};
@@ -106,9 +111,11 @@ Status Move::drop_following() {
   if (!online()) return {};
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   slot_.reset();
+  changes_.reset();
   if (target_ && target_->good()) KG_CHECK(drop_subscription(*target_, name, soon()));
   if (source_ && source_->good()) {
     KG_CHECK(drop_slot(*source_, name, soon()));
+    KG_CHECK(drop_slot(*source_, check_slot_of(name), soon()));
     KG_CHECK(drop_publication(*source_, name, soon()));
     KG_CHECK(drop_marks(*source_, lease_.id(), soon()));
   }

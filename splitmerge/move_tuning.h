@@ -20,8 +20,10 @@ struct MoveTuning {
   std::chrono::milliseconds lag_max{30};
   std::chrono::milliseconds catch_up_patience{6L * 3600 * 1000};
   std::chrono::milliseconds slot_patience{600000};  // making a slot waits for running transactions
-  // ---- the rows are compared under the fence when that is expected to take no longer than this
-  std::chrono::milliseconds verify_in_fence{20};
+  // And when no more rows than these have changed and are not compared yet; it grows in the same way.
+  int rows_left_max = 2000;
+  // Tables are compared as a whole under the fence, the small ones first, as long as that takes no longer.
+  std::chrono::milliseconds verify_in_fence{4};
   // ---- routers
   std::chrono::milliseconds routers_patience{60000};
   // ---- cleaning

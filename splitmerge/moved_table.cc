@@ -41,6 +41,32 @@ constexpr const char* kSequences =
     "d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjid IN (SELECT "
     "$1::text::regclass UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) ORDER BY 1";
 
+// The columns of the index that identifies the rows of the table itself, with the equality of each.
+constexpr const char* kRowKey =
+    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), format('OPERATOR(%I.%s)', n.nspname, o.oprname) "
+    "FROM "
+    "pg_class r JOIN pg_index i ON i.indrelid = r.oid AND CASE r.relreplident WHEN 'i' THEN i.indisreplident "
+    "ELSE "
+    "i.indisprimary END CROSS JOIN LATERAL generate_series(0, i.indnkeyatts - 1) k JOIN pg_attribute a ON "
+    "a.attrelid = r.oid AND a.attnum = i.indkey[k] JOIN pg_opclass c ON c.oid = i.indclass[k] JOIN pg_amop m "
+    "ON "
+    "m.amopfamily = c.opcfamily AND m.amopstrategy = 3 AND m.amoplefttype = c.opcintype AND m.amoprighttype = "
+    "c.opcintype JOIN pg_operator o ON o.oid = m.amopopr JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE "
+    "r.oid "
+    "= $1::text::regclass ORDER BY k";
+constexpr const char* kShardingKey =
+    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), 'OPERATOR(pg_catalog.=)' FROM pg_attribute a "
+    "WHERE "
+    "a.attrelid = $1::text::regclass AND a.attname = ANY ($2::text[])";
+
+constexpr const char* kVersion =
+    "SELECT md5(coalesce(string_agg(line, ';' ORDER BY line), '')) FROM (SELECT format('%s %s %s', c.oid, "
+    "c.relfilenode, (SELECT string_agg(format('%s %s %s %s', a.attnum, a.attname, a.atttypid, a.atttypmod), "
+    "',' "
+    "ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)) AS line FROM "
+    "unnest($1::text[]) name, LATERAL (SELECT to_regclass(name)::oid UNION SELECT relid FROM "
+    "pg_partition_tree(to_regclass(name))) t(relid) JOIN pg_class c ON c.oid = t.relid) lines";
+
 constexpr const char* kShape =
     "WITH r AS (SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name FROM (SELECT $1::text::regclass AS "
     "relid UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) t JOIN pg_class c ON c.oid = t.relid "
@@ -61,6 +87,24 @@ constexpr const char* kShape =
     "format('policy %s.%I %s %s %s %s', r.name, p.polname, p.polcmd, p.polpermissive, pg_get_expr(p.polqual, "
     "p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM r JOIN pg_policy p ON p.polrelid = r.oid) "
     "lines ORDER BY line COLLATE \"C\"";
+
+Result<LookupKey> row_key_of(PgSession& session, const MovedTable& moved, Deadline deadline) {
+  LookupKey key;
+  KG_TRY(auto rows, session.query(kRowKey, {SqlValue::text(moved.name)}, deadline));
+  if (rows.empty()) {
+    key.unique = false;
+    KG_TRY(rows,
+           session.query(kShardingKey, {SqlValue::text(moved.name), SqlValue::text(array_of(moved.table.key))},
+                         deadline));
+  }
+  for (const PgRow& row : rows) {
+    key.columns.push_back(*row[0]);
+    key.names.push_back(quote_identifier(*row[0]));
+    key.types.push_back(*row[1]);
+    key.operators.push_back(*row[2]);
+  }
+  return key;
+}
 
 Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& table, Deadline deadline) {
   MovedTable moved;
@@ -90,6 +134,7 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
     moved.leaves.push_back(leaf);
     moved.rows_estimate += std::stod(*row[5]);
   }
+  KG_TRY(moved.row_key, row_key_of(session, moved, deadline));
   KG_TRY(const auto sequences, session.query(kSequences, {SqlValue::text(moved.name)}, deadline));
   for (const PgRow& row : sequences) moved.sequences.push_back(*row[0]);
   return moved;
@@ -137,6 +182,13 @@ Result<std::string> inside_of(const std::string& row, const MovedTable& table, c
   std::vector<std::string> columns;
   for (const std::string& column : table.key) columns.push_back(row + "." + column);
   return inside_ranges(mapping, columns, ranges);
+}
+
+Result<std::string> version_of(PgSession& session, const std::vector<MovedTable>& tables, Deadline deadline) {
+  std::vector<std::string> names;
+  for (const MovedTable& table : tables) names.push_back(table.name);
+  KG_TRY(const auto rows, session.query(kVersion, {SqlValue::text(array_of(names))}, deadline));
+  return *rows.at(0).at(0);
 }
 
 Result<std::vector<std::string>> shape_of(PgSession& session, const std::string& name, Deadline deadline) {

@@ -19,13 +19,24 @@ struct Leaf {
   bool can_be_full = true;      // every column's type has an equality, or there is a primary key on the target
 };
 
+// What tells one row from another while changes are followed. Where a table has nothing of the kind it is the
+// sharding key, and stands for all rows that have it.
+struct LookupKey {
+  std::vector<std::string> columns;    // as they are called
+  std::vector<std::string> names;      // quoted
+  std::vector<std::string> types;      // ready for a cast
+  std::vector<std::string> operators;  // the equality that an index on them knows
+  bool unique = true;
+};
+
 struct MovedTable {
   shardmap::Table table;
   std::string name;                  // quoted, with its schema
   std::vector<std::string> columns;  // quoted; what is copied: all but the generated
   std::string checksum;              // an expression, bigint, over all columns of a row
   std::vector<std::string> key;      // quoted
-  std::string inside;                // the predicate of the moving range
+  LookupKey row_key;
+  std::string inside;  // the predicate of the moving range
   std::vector<Leaf> leaves;
   // Partitioned relations: changes are told in the name of the root, by its identity.
   std::vector<Leaf> parents;
@@ -49,6 +60,11 @@ Result<std::string> inside_of(const std::string& row, const MovedTable& table, c
 // constraints, indexes, triggers, policies, partitions. None: it is not there.
 Result<std::vector<std::string>> shape_of(shardmap::PgSession& session, const std::string& name,
                                           Deadline deadline);
+
+// Changes with whatever makes the tables' rows others than the ones that were copied, and tells of it in no
+// other way: TRUNCATE, and definitions that add, drop or rewrite columns.
+Result<std::string> version_of(shardmap::PgSession& session, const std::vector<MovedTable>& tables,
+                               Deadline deadline);
 
 [[nodiscard]] std::string array_of(const std::vector<std::string>& names);  // as a text[] parameter
 [[nodiscard]] std::string list_of(const std::vector<std::string>& parts);   // "a, b"

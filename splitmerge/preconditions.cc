@@ -55,9 +55,10 @@ Status check_servers(PgSession& source, PgSession& target, std::vector<std::stri
     reasons.push_back("wal_level of the source is " + *here[0][0] +
                       ", not logical (mode = offline moves without it, while writes wait)");
   }
-  if (std::stol(*here[0][1]) < 1)
-    reasons.emplace_back("the source has no free replication slot (max_replication_slots)");
-  if (std::stol(*here[0][2]) < 1) reasons.emplace_back("the source has no free WAL sender (max_wal_senders)");
+  if (std::stol(*here[0][1]) < 2)
+    reasons.emplace_back("the source has no free replication slot for each of two (max_replication_slots)");
+  if (std::stol(*here[0][2]) < 2)
+    reasons.emplace_back("the source has no free WAL sender for each of two (max_wal_senders)");
   if (here[0][3] != "t") reasons.emplace_back("the source is older than PostgreSQL 15");
   KG_TRY(const auto there,
          target.query(

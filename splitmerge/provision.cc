@@ -204,7 +204,8 @@ Status Provision::copy_replicated() {
   failpoint("provision: copied");
   KG_TRY(const BothSums sums, sums_of_both(*source_, *target_, replicated_, never));
   KG_CHECK(compare_sums(replicated_, sums, *source_, *target_, never));
-  return carry_sequences(*source_, *target_, replicated_, soon());
+  KG_TRY(const auto sequences, sequences_of(*source_, replicated_, soon()));
+  return carry_sequences(*target_, sequences, soon());
 }
 
 Status Provision::fill() {

@@ -129,7 +129,7 @@ Result<std::vector<PgRow>> RawLink::run(const std::string& sql, Deadline deadlin
     const ExecStatusType status = PQresultStatus(result.get());
     if (status == PGRES_TUPLES_OK) {
       rows = rows_of(result.get());
-    } else if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT) {
+    } else if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) {
       return rows;
     } else if (status != PGRES_COMMAND_OK && !problem) {
       problem = error(result.get());

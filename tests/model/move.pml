@@ -1,7 +1,8 @@
 /* The protocol of a move (docs/life_of_a_move.md) with the step names of the code: Hide, Copy, Hold, Fence, Drain, Commit,
- * Online, Clean, Reveal, Unfence. One shardlet goes from shard S to shard T. Routers write and read through it; each may
- * stall between any two of its steps, for as long as it likes, lose its lease and come back. The mover may die at any
- * step, and another takes up its record.
+ * Verify, Anew, Online, Clean, Reveal, Unfence. One shardlet goes from shard S to shard T. Routers write and read through
+ * it; each may stall between any two of its steps, for as long as it likes, lose its lease and come back. The mover may die
+ * at any step, and another takes up its record. Once, something goes wrong: a change is spoiled on its way to T, or the
+ * fence has to be lowered again, for one of three reasons.
  *
  * Checked in every state: no acknowledged write is missed by a read that began after it, none is seen twice, none is
  * made on a shard that does not own the shardlet; and no state is left in which the job has not ended and nothing can
@@ -28,6 +29,7 @@ bool fence;              /* the triggers on S */
 bool fence_row;          /* "not decided yet", for careful routers */
 byte writers;            /* transactions in flight on S */
 bool follows;            /* the subscription */
+byte applied;            /* what it has told T; T may have made something else of it */
 
 byte router_map[ROUTERS], router_epoch[ROUTERS];
 byte running[ROUTERS];   /* the epoch of a statement that runs, or NONE */
@@ -81,7 +83,10 @@ active proctype Clock() {
 
 active proctype Apply() {
   end: do
-  :: atomic { follows && (rows[S] & ~rows[T]) != 0 -> rows[T] = rows[T] | rows[S] }
+  :: atomic { follows && (rows[S] & ~applied) != 0 -> rows[T] = rows[T] | (rows[S] & ~applied); applied = rows[S] }
+#ifndef UNSPOILED
+  :: atomic { follows && (rows[S] & ~applied) != 0 && lowered < 1 -> lowered++; applied = rows[S] }
+#endif
   od
 }
 
@@ -181,11 +186,11 @@ taken_up:
   :: undoing ->
      Unfence: fence = false; fence_row = false; or_dies;
      atomic { if :: (map & HELD) != 0 -> map = map & ~HELD; epoch++ :: else fi }; or_dies;
-     follows = false; or_dies;
+     atomic { follows = false; applied = 0 }; or_dies;
      if :: arrived -> rows[T] = 0 :: else fi; or_dies;
      atomic { map = map & ~HIDE_T; epoch++; state = failed; undoing = false }
   :: !undoing && state == preparing ->
-     follows = false;
+     atomic { follows = false; applied = 0 };
      if :: arrived -> rows[T] = 0 :: else fi; or_dies;
      Hide: atomic { if :: (map & HIDE_T) == 0 -> map = map | HIDE_T; epoch++ :: else fi }; or_dies;
      local_epoch[S] = epoch; local_epoch[T] = epoch; or_dies;
@@ -195,7 +200,7 @@ taken_up:
      atomic { arrived = true; state = copying }
   :: !undoing && state == copying ->
      if
-     :: true -> Copy: rows[T] = rows[S]; follows = true; or_dies; state = catching_up
+     :: true -> Copy: atomic { rows[T] = rows[S]; applied = rows[S] }; follows = true; or_dies; state = catching_up
      :: state = preparing  /* the snapshot is gone */
      :: undoing = true
      fi
@@ -213,11 +218,21 @@ taken_up:
      fi;
      or_dies;
 #ifndef WITHOUT_DRAIN
-     Drain: ((rows[S] & ~rows[T]) == 0); or_dies;
+     Drain: ((rows[S] & ~applied) == 0); or_dies;
 #endif
      if
-     :: true -> Commit: atomic { map = TO_T | HELD | HIDE_S; epoch++; state = committed }
+#ifndef WITHOUT_VERIFY
+     :: rows[S] != rows[T] -> Verify: undoing = true
+     :: rows[S] == rows[T] ->
+#else
+     :: true ->
+#endif
+        Commit: atomic { map = TO_T | HELD | HIDE_S; epoch++; state = committed }
      :: lowered < 1 -> lowered++; undoing = true
+     :: lowered < 1 -> lowered++;  /* the tables have become others: copied anew */
+        fence = false; fence_row = false; or_dies;
+        atomic { if :: (map & HELD) != 0 -> map = map & ~HELD; epoch++ :: else fi }; or_dies;
+        Anew: state = preparing
      fi
   :: state == committed -> or_dies;
      (all_seen); or_dies;
@@ -226,7 +241,7 @@ taken_up:
      fence_row = false; or_dies;
      state = cleaning
   :: state == cleaning ->
-     follows = false; or_dies;
+     atomic { follows = false; applied = 0 }; or_dies;
      (all_taken);
 #ifndef WITHOUT_SENDING_AWAY
      atomic {  /* who has no lease and has not taken the epoch loses his connections */

@@ -176,40 +176,4 @@ TEST_F(PrepareTest, ADifferenceThatReplicationMakesAbortsUnderTheFence) {
   expect_clean();
 }
 
-// Where comparing would make writes wait too long it is done with what the fence has left, before anything is
-// deleted.
-TEST_F(PrepareTest, ADifferenceThatIsFoundAfterTheCommitLeavesTheSourcesRows) {
-  ranges();
-  shop();
-  spoil_updates();
-  JobRequest request = move_of("b", "s2");
-  request.max_rate = 200000;
-  JobRunnerOptions with = options();
-  with.tuning.verify_in_fence = -1ms;
-  start_runner(with);
-  const JobInfo submitted = must(jobs().submit(request, soon()));
-  until(submitted.id, JobState::kCopying);
-  pgtest::psql(dsn(1), "UPDATE stock SET amount = 5 WHERE tenant = 133");
-  until(submitted.id, JobState::kCommitted);
-  JobInfo job;
-  for (int n = 0; n < 500 && !job.error; ++n, std::this_thread::sleep_for(10ms))
-    job = must(jobs().show(submitted.id, soon()));
-  ASSERT_TRUE(job.error) << story(job);
-  EXPECT_EQ(job.state, JobState::kCommitted);
-  EXPECT_NE(job.error->detail.find("key (133) on the source only"), std::string::npos) << story(job);
-  EXPECT_EQ(rows(1, "stock", "tenant = 133"), std::vector<std::string>{"(133,5)"});
-  EXPECT_EQ(owner_of("b"), "s2");
-  EXPECT_EQ(map()->shardlet("b")->state, ShardletState::kOnline);
-  // Somebody has put it right, and lets another router finish.
-  pgtest::psql(dsn(2),
-               "DROP TRIGGER kintsugi_fence_spoil ON stock; UPDATE stock SET amount = 5 WHERE tenant = 133");
-  runners_.clear();
-  start_runner();
-  const JobInfo ended = must(jobs().wait(submitted.id, soon()));
-  ASSERT_EQ(ended.state, JobState::kDone) << story(ended);
-  EXPECT_NE(story(ended).find("is not compared"), std::string::npos) << story(ended);
-  EXPECT_EQ(rows(2, "stock", "tenant = 133"), std::vector<std::string>{"(133,5)"});
-  expect_clean();
-}
-
 }  // namespace kintsugi::splitmerge

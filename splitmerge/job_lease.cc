@@ -79,7 +79,7 @@ Status JobLease::put(shardmap::MapStore& store, JobRecord& next) {
     if (somebody_elses(done.error())) lost_ = true;
     return done;
   }
-  body_ = is_final(next.info.state) ? "" : body_of(next);
+  body_ = is_over(next) ? "" : body_of(next);
   last_good_ = sent.time_since_epoch().count();
   return {};
 }
@@ -185,7 +185,7 @@ void JobLease::beat() {
   std::unique_lock lock(mutex_);
   while (!ended_ && !lost_) {
     changed_.wait_for(lock, every, [this] { return ended_; });
-    if (ended_ || lost() || is_final(record_.info.state)) continue;
+    if (ended_ || lost() || is_over(record_)) continue;
     const Status done = put_beat();
     if (!done) {
       log::warning("the lease of a job could not be renewed",

@@ -87,6 +87,7 @@ Result<bool> JobNotes::cancel_asked(std::uint64_t id, Deadline deadline) {
 std::vector<NoteChange> changes_to(const JobRecord& record, const std::string& body) {
   const std::string key = std::to_string(record.info.id);
   if (!is_final(record.info.state)) return {{kJobNote, key, body_of(record), body}};
+  if (!is_over(record)) return {{kJobNote, key, body_of(record), body}, {kCancelNote, key, {}, {}}};
   return {{kJobNote, key, {}, body}, {kEndedNote, key, body_of(record), {}}, {kCancelNote, key, {}, {}}};
 }
 

@@ -1,5 +1,6 @@
 // The records of all jobs in the map store. A finished one is kept under another kind, so that looking for work
-// stays cheap. One thread at a time; the store must outlive it. Private to splitmerge/.
+// stays cheap; one that has left something behind stays among the running until that is gone. One thread at a
+// time; the store must outlive it. Private to splitmerge/.
 #pragma once
 
 #include <optional>

@@ -34,6 +34,31 @@ std::string unhex(std::string_view text) {
   return out;
 }
 
+Json identities_json(const std::vector<PriorIdentity>& identities) {
+  Json json = Json::array();
+  for (const PriorIdentity& each : identities) json.push_back({each.relation, each.clause});
+  return json;
+}
+
+std::vector<PriorIdentity> read_identities(const Json& json) {
+  std::vector<PriorIdentity> identities;
+  for (const Json& each : json) identities.push_back({each.at(0), each.at(1)});
+  return identities;
+}
+
+Json leftovers_json(const std::vector<Leftover>& leftovers) {
+  Json json = Json::array();
+  for (const Leftover& each : leftovers)
+    json.push_back({each.shard, each.triggers, identities_json(each.identities)});
+  return json;
+}
+
+std::vector<Leftover> read_leftovers(const Json& json) {
+  std::vector<Leftover> leftovers;
+  for (const Json& each : json) leftovers.push_back({each.at(0), each.at(1), read_identities(each.at(2))});
+  return leftovers;
+}
+
 Json work_json(const MoveWork& work) {
   Json json = Json::object();
   json["shardlet"] = work.shardlet;
@@ -45,8 +70,7 @@ Json work_json(const MoveWork& work) {
   for (const Table& table : work.tables)
     json["tables"].push_back({table.schema, table.name, table.map, shardmap::to_json(table.key)});
   json["prior"] = static_cast<int>(work.prior);
-  json["identities"] = Json::array();
-  for (const PriorIdentity& each : work.identities) json["identities"].push_back({each.relation, each.clause});
+  json["identities"] = identities_json(work.identities);
   json["hidden"] = work.hidden;
   json["arrived"] = work.arrived;
   json["fenced"] = work.fenced;
@@ -71,7 +95,7 @@ MoveWork read_work(const Json& json) {
     work.tables.push_back(std::move(table));
   }
   work.prior = static_cast<shardmap::ShardletState>(json.at("prior").get<int>());
-  for (const Json& each : json.at("identities")) work.identities.push_back({each.at(0), each.at(1)});
+  work.identities = read_identities(json.at("identities"));
   work.hidden = json.at("hidden");
   work.arrived = json.at("arrived");
   work.fenced = json.at("fenced");
@@ -104,6 +128,10 @@ void read_info(const Json& json, JobInfo& info) {
 
 }  // namespace
 
+bool is_over(const JobRecord& record) {
+  return is_final(record.info.state) && record.leftovers.empty();
+}
+
 std::string body_of(const JobRecord& record) {
   JobInfo info = record.info;
   if (info.history.size() > kHistoryMax)
@@ -117,6 +145,8 @@ std::string body_of(const JobRecord& record) {
   inner["split_made"] = record.split_made;
   inner["map"] = record.map;
   inner["work"] = work_json(record.work);
+  if (!record.leftovers.empty()) inner["leftovers"] = leftovers_json(record.leftovers);
+  inner["attempts"] = record.attempts;
   json["inner"] = inner;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -140,6 +170,8 @@ Result<JobRecord> record_of(std::string_view body) {
     record.split_made = inner.at("split_made");
     record.map = inner.at("map");
     record.work = read_work(inner.at("work"));
+    record.attempts = inner.value("attempts", 0);
+    if (inner.contains("leftovers")) record.leftovers = read_leftovers(inner.at("leftovers"));
   } catch (const std::exception& problem) {
     return fail("XX001", std::string("the record of a job is damaged: ") + problem.what());
   }

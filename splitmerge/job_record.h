@@ -41,6 +41,15 @@ struct MoveWork {
   friend bool operator==(const MoveWork&, const MoveWork&) = default;
 };
 
+// What a move could not take away at once, because transactions had the table: triggers, disabled, and replica
+// identities. The job is over for everybody but the runners, who come back for it.
+struct Leftover {
+  shardmap::ShardId shard = 0;
+  bool triggers = false;
+  std::vector<PriorIdentity> identities;
+  friend bool operator==(const Leftover&, const Leftover&) = default;
+};
+
 struct JobRecord {
   JobInfo info;
   std::string owner;        // a runner's uuid; empty: nobody's
@@ -50,8 +59,13 @@ struct JobRecord {
   bool split_made = false;  // the map has the two parts; undoing makes them one again
   std::string map;
   MoveWork work;
+  std::vector<Leftover> leftovers;
+  int attempts = 0;  // to take them away
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
+
+// Nothing is left to be done for it.
+[[nodiscard]] bool is_over(const JobRecord& record);
 
 [[nodiscard]] std::string body_of(const JobRecord& record);
 Result<JobRecord> record_of(std::string_view body);

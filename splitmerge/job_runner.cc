@@ -19,6 +19,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStoreDeadline{5000};
 constexpr std::int64_t kChildrenEveryMs = 200;  // how often a drain looks at its moves
+// How often a job that is over tries to remove what it has left, more rarely each time.
+constexpr std::int64_t kLeftoversEveryMs = 200;
+constexpr std::int64_t kLeftoversMaxMs = 5000;
 
 Deadline soon() {
   return Deadline::in(kStoreDeadline);
@@ -68,6 +71,8 @@ bool JobRunner::Shared::may_take(const StoredJob& job) const {
   if (std::any_of(workers.begin(), workers.end(), [id](const Worker& worker) { return worker.job == id; }))
     return false;
   if (!job.record.owner.empty()) return job.age_ms > options.lease.count();
+  if (is_final(job.record.info.state))
+    return job.age_ms > std::min(kLeftoversEveryMs * job.record.attempts, kLeftoversMaxMs);
   return job.record.info.children.empty() || job.age_ms > kChildrenEveryMs;
 }
 
@@ -77,7 +82,8 @@ Status JobRunner::Shared::take_what_waits(shardmap::MapStore& store, shardmap::M
   KG_TRY(const shardmap::StoredMap stored, map.newest(soon()));
   std::set<ShardId> busy;
   for (const StoredJob& job : jobs) {
-    if (job.record.owner.empty() || job.age_ms > options.lease.count()) continue;
+    if (job.record.owner.empty() || job.age_ms > options.lease.count() || is_final(job.record.info.state))
+      continue;
     for (const ShardId shard : shards_of(job.record, *stored.map)) busy.insert(shard);
   }
   for (const StoredJob& job : jobs) {
@@ -89,7 +95,7 @@ Status JobRunner::Shared::take_what_waits(shardmap::MapStore& store, shardmap::M
                        std::any_of(shards.begin(), shards.end(), [&](ShardId id) { return busy.contains(id); });
     if (waits) continue;
     const Status taken = take(store, job);
-    if (taken) busy.insert(shards.begin(), shards.end());
+    if (taken && !is_final(job.record.info.state)) busy.insert(shards.begin(), shards.end());
     if (!taken && taken.error().sqlstate != sqlstate::kSerializationFailure) return taken;
   }
   return {};
@@ -119,7 +125,7 @@ void JobRunner::Shared::work(Worker& worker, StoredJob job) {
     JobLease lease(**store, options.store, options.directory, std::move(job), options.lease, stop);
     JobWork(**store, lease, options.tuning).run();
     // Given back at once, not when the lease runs out.
-    if (!is_final(lease.record().info.state) && !lease.lost()) {
+    if (!is_over(lease.record()) && !lease.lost()) {
       (void)lease.update([](JobRecord& record) {
         record.owner.clear();
         record.info.router.clear();

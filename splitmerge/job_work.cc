@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "shardmap/failpoint.h"
+#include "splitmerge/leftover.h"
 #include "splitmerge/rebalance_plan.h"
 #include "splitmerge/shardlet_edits.h"
 #include "splitmerge/split_point.h"
@@ -21,6 +22,8 @@ constexpr milliseconds kBackOff{100};
 constexpr milliseconds kBackOffMax{5000};
 constexpr milliseconds kStoreDeadline{15000};
 constexpr milliseconds kPlanDeadline{600000};
+constexpr milliseconds kLeftoverLock{10};
+constexpr milliseconds kLeftoverLockMax{250};
 
 Deadline soon() {
   return Deadline::in(kStoreDeadline);
@@ -93,6 +96,36 @@ void JobWork::run() {
     lease_.pause(back_off);
     back_off = std::min(2 * back_off, kBackOffMax);
   }
+  if (!is_final(lease_.record().info.state) || is_over(lease_.record())) return;
+  (void)remove_leftovers();  // somebody comes back for it
+}
+
+// One attempt. A lock is asked for only where nobody has had the table for longer than we would make others
+// wait.
+Status JobWork::remove_leftovers() {
+  const JobRecord& record = lease_.record();
+  const milliseconds patience =
+      std::min(kLeftoverLock * (1 << std::min(record.attempts, 10)), kLeftoverLockMax);
+  KG_TRY(const shardmap::StoredMap stored, map_.newest(soon()));
+  std::vector<Leftover> left;
+  for (const Leftover& each : record.leftovers) {
+    const shardmap::Shard* shard = stored.map->shard(each.shard);
+    if (shard == nullptr) continue;
+    const auto done =
+        remove_leftover(each, *shard, job_name(stored.map->store_id(), lease_.id()), lease_, patience);
+    if (!done) {
+      log::info("what a job has left behind cannot be removed yet",
+                {{"job", lease_.id()}, {"reason", done.error().to_string()}});
+    }
+    if (!done || !*done) left.push_back(each);
+  }
+  return lease_.update([&](JobRecord& next) {
+    next.leftovers = left;
+    ++next.attempts;
+    next.owner.clear();
+    next.info.router.clear();
+    if (left.empty()) next.info.history.push_back({utc_now(), "nothing is left behind"});
+  });
 }
 
 void JobWork::undo(const Error& why, bool canceled) {

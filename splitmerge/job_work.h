@@ -37,6 +37,7 @@ class JobWork {
   Status undo_step();
   Status unsplit();
   Status undrain();
+  Status remove_leftovers();
   void note_error(const Error& error);
   [[nodiscard]] bool past_commit() const;
 

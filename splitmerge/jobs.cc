@@ -29,6 +29,7 @@ Status check_free(const JobRequest& request, const std::vector<StoredJob>& runni
   const std::set<std::string> mine = shardlets_of(request);
   for (const StoredJob& other : running) {
     const JobInfo& info = other.record.info;
+    if (is_final(info.state)) continue;
     for (const std::string& name : shardlets_of(info.request)) {
       if (mine.contains(name)) {
         return fail(sqlstate::kObjectInUse,
@@ -126,6 +127,12 @@ Result<JobInfo> Jobs::resume(std::uint64_t id, Deadline deadline) {
   KG_TRY(const StoredJob job, JobNotes(store_).find(id, deadline));
   const JobState state = job.record.info.state;
   const std::string key = std::to_string(id);
+  if (!job.record.leftovers.empty()) {
+    return fail(
+        sqlstate::kObjectInUse,
+        "job " + key + " has still to remove what it has left behind, for which transactions have to end",
+        "Try again when they have.");
+  }
   if (state != JobState::kFailed && state != JobState::kCanceled) {
     return fail("55000", "job " + key + " is " + std::string(name_of(state)) +
                              "; only a failed or canceled one can be resumed");

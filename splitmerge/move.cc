@@ -56,6 +56,7 @@ void Move::forget() {
   verify_took_.clear();
   changes_.reset();
   copies_ = 0;
+  left_ = {};
   fence_mark_.clear();
   marks_.clear();
 }
@@ -160,6 +161,7 @@ Status Move::make_tables() {
 
 Status Move::prepare() {
   KG_CHECK(connect());
+  KG_CHECK(wait_for_leftovers());
   KG_CHECK(check_unchanged(*stored_.map));
   KG_CHECK(upgrade_shards());
   KG_CHECK(drop_following());
@@ -356,23 +358,21 @@ Status Move::clean(const JobLease::Change& last) {
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   // What follows the source goes first: it keeps the source's log from being recycled.
   KG_CHECK(drop_following());
-  KG_CHECK(retry_locks(
-      [&] { return restore_identities(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
-      false));
+  KG_CHECK(restore_what_was());
   failpoint("move: following dropped");
   KG_TRY(const auto dead,
          wait_until_taken(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
   if (!dead.empty()) KG_CHECK(send_away_the_dead(work().committed_at));
   KG_CHECK(delete_rows(stored_.map->shard(work().source)->dsn, name, tables_, tuning_, lease_));
   failpoint("move: cleaned");
-  KG_CHECK(retry_locks([&] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
-                       false));
+  KG_CHECK(take_away_fence());
   failpoint("move: fence dropped");
   const shardmap::ShardId source = work().source;
   KG_TRY(stored_,
          lease_.commit(
              map_, [this](const ShardMap&) { return Result<MapEdit>(MapEdit{edit::RevealRanges{job_key()}}); },
-             [&last](JobRecord& record) {
+             [this, &last](JobRecord& record) {
+               leave_for_later(record);
                record.work = {};
                last(record);
              },
@@ -389,13 +389,10 @@ Status Move::undo() {
     KG_CHECK(connect_source());
     if (work().fenced) KG_CHECK(lower_fence());
     failpoint("undo: fence down");
-    KG_CHECK(retry_locks([&] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
-                         false));
+    KG_CHECK(take_away_fence());
     const Status target = connect_target();
     KG_CHECK(drop_following());
-    KG_CHECK(retry_locks(
-        [&] { return restore_identities(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
-        false));
+    KG_CHECK(restore_what_was());
     failpoint("undo: source as it was");
     KG_CHECK(target);
     if (work().arrived) {
@@ -408,7 +405,11 @@ Status Move::undo() {
   KG_TRY(stored_,
          lease_.commit(
              map_, [this](const ShardMap&) { return Result<MapEdit>(MapEdit{edit::RevealRanges{job_key()}}); },
-             [](JobRecord& record) { record.work = {}; }, false, soon()));
+             [this](JobRecord& record) {
+               leave_for_later(record);
+               record.work = {};
+             },
+             false, soon()));
   (void)map_.bring_into_step(stored_, target, soon());
   return {};
 }

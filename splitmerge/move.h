@@ -59,6 +59,12 @@ class Move {
   Status upgrade_shards();
   Status step_shards(bool source, bool target);
   Status retry_locks(const std::function<Result<bool>()>& attempt, bool may_cancel);
+  // Tries for a while; false: transactions have the tables, and it is left for later.
+  Result<bool> try_locks(const std::function<Result<bool>()>& attempt);
+  Status take_away_fence();
+  Status restore_what_was();
+  void leave_for_later(JobRecord& record) const;
+  Status wait_for_leftovers();
   Status drop_following();
   Status send_away_the_dead(const std::string& since);
 
@@ -123,6 +129,7 @@ class Move {
   std::vector<RowKeys> pending_;  // for each table: told of, and not found equal since
   int copies_ = 0;
   std::string fence_mark_;
+  Leftover left_;  // of this move, on the source
   std::vector<JobEvent> marks_;
 };
 

@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShardDeadline{15000};
 constexpr int kBackOffMax = 10;
+constexpr int kAttemptsAtOnce = 10;
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -105,6 +106,73 @@ Status Move::retry_locks(const std::function<Result<bool>()>& attempt, bool may_
     lease_.pause(tuning_.fence_retry_after * n);
     KG_CHECK(lease_.go_on(may_cancel));
   }
+}
+
+Result<bool> Move::try_locks(const std::function<Result<bool>()>& attempt) {
+  for (int n = 1; n <= kAttemptsAtOnce; ++n) {
+    KG_TRY(const bool done, attempt());
+    if (done) return true;
+    lease_.pause(tuning_.fence_retry_after);
+    KG_CHECK(lease_.go_on(false));
+  }
+  return false;
+}
+
+// The fence has opened for everybody when this returns; its triggers may have to be dropped later, because that
+// waits for every transaction that has read the table.
+Status Move::take_away_fence() {
+  left_.triggers = false;
+  const auto drop = [this] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); };
+  KG_TRY(const bool dropped, drop());
+  if (dropped) return {};
+  KG_CHECK(retry_locks([&] { return open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
+                       false));
+  KG_TRY(const bool at_last, try_locks(drop));
+  left_.triggers = !at_last;
+  return {};
+}
+
+Status Move::restore_what_was() {
+  left_.identities.clear();
+  for (const PriorIdentity& identity : work().identities) {
+    KG_TRY(const bool restored, try_locks([&] {
+             return restore_identities(*source_, {identity}, tuning_.fence_lock_timeout, soon());
+           }));
+    if (!restored) left_.identities.push_back(identity);
+  }
+  return {};
+}
+
+void Move::leave_for_later(JobRecord& record) const {
+  if (!left_.triggers && left_.identities.empty()) return;
+  record.leftovers.push_back(left_);
+  record.leftovers.back().shard = record.work.source;
+  std::string what = left_.triggers ? "the fence's triggers, disabled" : "";
+  if (!left_.identities.empty()) what += (what.empty() ? "" : ", and ") + std::string("replica identity FULL");
+  record.info.history.push_back({utc_now(), "left behind while transactions have the tables: " + what});
+}
+
+// A table whose replica identity another job has still to restore looks as if it had always been FULL, and
+// would cease to be so while it is followed.
+Status Move::wait_for_leftovers() {
+  bool waited = false;
+  const auto gone = [&]() -> Result<bool> {
+    KG_TRY(const auto jobs, JobNotes(store_).running(soon()));
+    for (const StoredJob& job : jobs) {
+      for (const Leftover& left : job.record.leftovers) {
+        const bool here = left.shard == work().source && job.record.info.id != lease_.id();
+        if (here && !left.identities.empty()) {
+          waited = true;
+          return false;
+        }
+      }
+    }
+    return true;
+  };
+  KG_CHECK(retry_locks(gone, true));
+  if (!waited) return {};
+  source_.reset();  // and with it what was known of the tables
+  return connect();
 }
 
 Status Move::drop_following() {

@@ -241,6 +241,93 @@ TEST_F(MoveTest, ALongTransactionDelaysTheFenceAndNotTheWriters) {
   expect_clean();
 }
 
+// DROP TRIGGER and a change of the replica identity wait for everybody who has read the table. The job does
+// not.
+TEST_F(MoveTest, AReaderThatStaysDelaysNeitherTheJobNorTheWritersAndWhatIsLeftGoesWhenItHasGone) {
+  ranges();
+  shop();
+  pgtest::Connection reader(dsn(1));
+  JobRunnerOptions with = options();
+  with.tuning.fence_retry_after = 10ms;
+  start_runner(with);
+  JobRequest request = move_of("b", "s2");
+  request.max_rate = 200000;
+  const JobInfo submitted = must(jobs().submit(request, soon()));
+  while (must(jobs().show(submitted.id, soon())).state < JobState::kCopying) std::this_thread::sleep_for(1ms);
+  reader.query("BEGIN");
+  reader.query("SELECT count(*) FROM stock, items");
+  const JobInfo job = must(jobs().wait(submitted.id, soon()));
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_NE(story(job).find("left behind"), std::string::npos) << story(job);
+  const std::string enabled =
+      "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%' AND tgenabled <> 'D'";
+  const std::string left = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'";
+  EXPECT_EQ(pgtest::psql(dsn(1), enabled), "0");
+  EXPECT_NE(pgtest::psql(dsn(1), left), "0");
+  pgtest::psql(dsn(1), "INSERT INTO stock VALUES (150, 1); DELETE FROM stock WHERE tenant = 150");
+  EXPECT_EQ(pgtest::psql(dsn(1), "SELECT relreplident FROM pg_class WHERE relname = 'items'"), "f");
+  // The shards are free for others, also for one that comes back while that is so; what it needs is not taken
+  // from it.
+  const JobInfo back = done(move_of("b", "s1"));
+  ASSERT_EQ(back.state, JobState::kDone) << story(back);
+  EXPECT_EQ(rows(1, "stock").size(), 300U);
+  reader.query("COMMIT");
+  expect_clean();
+  EXPECT_NE(story(must(jobs().show(job.id, soon()))).find("nothing is left behind"), std::string::npos);
+}
+
+TEST_F(MoveTest, TriggersGoAlsoWhereOneReaderFollowsTheOther) {
+  ranges();
+  shop();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&stop] {
+      pgtest::Connection pg(dsn(1));
+      while (!stop) {
+        pg.query("BEGIN");
+        pg.query("SELECT count(*) FROM stock");
+        std::this_thread::sleep_for(60ms);
+        pg.query("COMMIT");
+      }
+    });
+  }
+  start_runner();
+  const JobInfo job = done(move_of("b", "s2"));
+  EXPECT_EQ(job.state, JobState::kDone) << story(job);
+  expect_clean();  // while they read
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
+TEST_F(MoveTest, AFailedMoveLeavesItsTriggersToBeRemovedToo) {
+  ranges();
+  shop();
+  pgtest::psql(
+      dsn(2),
+      "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE public.stock SET amount = -1 "
+      "WHERE tenant = 140; RETURN NEW; END $$; CREATE TRIGGER late BEFORE INSERT ON kintsugi.marker FOR EACH "
+      "ROW EXECUTE FUNCTION late(); ALTER TABLE kintsugi.marker ENABLE ALWAYS TRIGGER late");
+  pgtest::Connection reader(dsn(1));
+  reader.query("BEGIN");
+  reader.query("SELECT count(*) FROM stock");
+  JobRunnerOptions with = options();
+  with.tuning.fence_retry_after = 10ms;
+  with.tuning.verify_in_fence = 60s;  // however slow this machine is
+  start_runner(with);
+  const JobInfo job = done(move_of("b", "s2"));
+  EXPECT_EQ(job.state, JobState::kFailed) << story(job);
+  EXPECT_NE(story(job).find("left behind"), std::string::npos) << story(job);
+  pgtest::psql(dsn(1), "UPDATE stock SET amount = 3 WHERE tenant = 150");
+  EXPECT_EQ(jobs().resume(job.id, soon()).error().sqlstate, "55006");
+  reader.query("COMMIT");
+  expect_clean();
+  pgtest::psql(dsn(2), "DROP TRIGGER late ON kintsugi.marker; DROP FUNCTION late()");
+  ASSERT_TRUE(jobs().resume(job.id, soon()));
+  EXPECT_EQ(must(jobs().wait(job.id, soon())).state, JobState::kDone);
+  expect_clean();
+}
+
 TEST_F(MoveTest, ADifferenceAbortsAndNamesTheRows) {
   ranges();
   shop();

@@ -70,22 +70,23 @@ class Pipe {
   Status copy(const MovedTable& table) {
     const Deadline never = Deadline::never();
     const std::string columns = list_of(table.columns);
+    const std::string format = table.as_text ? " (FORMAT text)" : " (FORMAT binary)";
     KG_CHECK(from_.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
                            quote_literal(job_.snapshot),
                        never, go_on_));
     KG_CHECK(to_.run("BEGIN", never, go_on_));
-    KG_CHECK(from_.run("COPY (SELECT " + columns + " FROM " + table.name + " WHERE " + table.inside +
-                           ") TO STDOUT (FORMAT binary)",
-                       never, go_on_));
-    KG_CHECK(to_.run("COPY " + table.name + " (" + columns + ") FROM STDIN (FORMAT binary)", never, go_on_));
-    KG_CHECK(pump());
+    KG_CHECK(from_.run(
+        "COPY (SELECT " + columns + " FROM " + table.name + " WHERE " + table.inside + ") TO STDOUT" + format,
+        never, go_on_));
+    KG_CHECK(to_.run("COPY " + table.name + " (" + columns + ") FROM STDIN" + format, never, go_on_));
+    KG_CHECK(pump(table.as_text));
     KG_CHECK(from_.run("COMMIT", never, go_on_));
     KG_CHECK(to_.run("COMMIT", never, go_on_));
     return {};
   }
 
  private:
-  Status pump() {
+  Status pump(bool text) {
     std::uint64_t rows = 0;
     std::uint64_t bytes = 0;
     const std::uint64_t look_every =
@@ -111,7 +112,7 @@ class Pipe {
         KG_CHECK(go_on_());
       }
     }
-    rows -= std::min<std::uint64_t>(rows, 1);  // the trailer came as a message of its own
+    if (!text) rows -= std::min<std::uint64_t>(rows, 1);  // the trailer came as a message of its own
     tell();
     KG_CHECK(finish(from_));
     if (PQputCopyEnd(to_.pg(), nullptr) != 1) return fail(to_.error(nullptr));

@@ -1,5 +1,6 @@
-// Rows from one shard to another, as binary COPY: the source's messages become the target's, nothing is looked
-// at. Tables side by side under one rate limit. Private to splitmerge/.
+// Rows from one shard to another, as binary COPY (as text where that would not be understood there): the
+// source's messages become the target's, nothing is looked at. Tables side by side under one rate limit.
+// Private to splitmerge/.
 #pragma once
 
 #include <atomic>

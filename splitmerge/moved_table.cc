@@ -35,6 +35,37 @@ constexpr const char* kLeaves =
     "i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
     "ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid WHERE c.relkind IN ('r', 'p') ORDER BY 1";
 
+// What keeps a relation from being followed, and from being moved.
+constexpr const char* kObstacles =
+    "SELECT concat_ws(' and ', CASE WHEN c.relpersistence = 'u' THEN 'is unlogged' END, CASE WHEN EXISTS "
+    "(SELECT FROM "
+    "pg_index p JOIN pg_attribute a ON a.attrelid = p.indrelid AND a.attnum = ANY (p.indkey) WHERE p.indrelid "
+    "= c.oid "
+    "AND p.indisprimary AND a.attgenerated <> '') THEN 'has a generated column in its primary key' END), "
+    "concat_ws(' "
+    "and ', (SELECT 'has trigger ' || string_agg(quote_ident(t.tgname), ', ') || ', which fires for moved rows "
+    "too "
+    "(ENABLE ALWAYS or REPLICA)' FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND "
+    "t.tgenabled IN "
+    "('A', 'R') AND t.tgname NOT LIKE 'kintsugi\\_fence\\_%' HAVING count(*) > 0), CASE WHEN EXISTS (SELECT "
+    "FROM "
+    "pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid WHERE i.inhparent = c.oid AND NOT k.relispartition) "
+    "THEN 'has "
+    "tables that inherit from it' END) FROM pg_class c WHERE c.oid = $1::text::regclass";
+
+// Types whose binary form tells a server's own numbers of types and relations, or that have none.
+constexpr const char* kAsText =
+    "WITH RECURSIVE t (oid) AS (SELECT atttypid FROM pg_attribute WHERE attrelid = $1::text::regclass AND "
+    "attnum > 0 "
+    "AND NOT attisdropped UNION SELECT x.part FROM t JOIN pg_type p ON p.oid = t.oid CROSS JOIN LATERAL "
+    "(SELECT "
+    "p.typbasetype WHERE p.typtype = 'd' UNION ALL SELECT p.typelem WHERE p.typcategory = 'A' UNION ALL SELECT "
+    "r.rngsubtype FROM pg_range r WHERE p.oid IN (r.rngtypid, r.rngmultitypid)) x (part)) SELECT EXISTS "
+    "(SELECT FROM t "
+    "JOIN pg_type p ON p.oid = t.oid WHERE p.typtype = 'c' OR (p.typcategory = 'A' AND p.typelem >= 16384) OR "
+    "p.typsend "
+    "= 0 OR p.typreceive = 0 OR (p.typname LIKE 'reg%' AND p.typnamespace = 'pg_catalog'::regnamespace))";
+
 constexpr const char* kSequences =
     "SELECT format('%I.%I', n.nspname, s.relname) FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND "
     "s.relkind = 'S' JOIN pg_namespace n ON n.oid = s.relnamespace WHERE d.classid = 'pg_class'::regclass AND "
@@ -126,7 +157,10 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
   KG_TRY(const auto leaves,
          session.query(kLeaves, {SqlValue::text(moved.name), SqlValue::text(array_of(table.key))}, deadline));
   for (const PgRow& row : leaves) {
-    const Leaf leaf{*row[0], row[3] == "t", *row[2], row[4] == "t"};
+    Leaf leaf{*row[0], row[3] == "t", *row[2], row[4] == "t", "", ""};
+    KG_TRY(const auto obstacles, session.query(kObstacles, {SqlValue::text(leaf.name)}, deadline));
+    leaf.not_followed = *obstacles.at(0).at(0);
+    leaf.not_moved = *obstacles[0][1];
     if (row[6] == "t") {
       moved.parents.push_back(leaf);
       continue;
@@ -134,6 +168,8 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
     moved.leaves.push_back(leaf);
     moved.rows_estimate += std::stod(*row[5]);
   }
+  KG_TRY(const auto as_text, session.query(kAsText, {SqlValue::text(moved.name)}, deadline));
+  moved.as_text = as_text.at(0).at(0) == "t";
   KG_TRY(moved.row_key, row_key_of(session, moved, deadline));
   KG_TRY(const auto sequences, session.query(kSequences, {SqlValue::text(moved.name)}, deadline));
   for (const PgRow& row : sequences) moved.sequences.push_back(*row[0]);

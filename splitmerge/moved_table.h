@@ -17,6 +17,8 @@ struct Leaf {
   bool identified = true;       // its replica identity has all key columns: a row filter on them is allowed
   std::string identity_clause;  // what ALTER TABLE ... REPLICA IDENTITY would need to make it as it is
   bool can_be_full = true;      // every column's type has an equality, or there is a primary key on the target
+  // Why its rows cannot be followed, or moved at all, each as the end of a sentence; empty: nothing.
+  std::string not_followed, not_moved;
 };
 
 // What tells one row from another while changes are followed. Where a table has nothing of the kind it is the
@@ -41,6 +43,7 @@ struct MovedTable {
   // Partitioned relations: changes are told in the name of the root, by its identity.
   std::vector<Leaf> parents;
   double rows_estimate = 0;
+  bool as_text = false;                // a column's binary form has numbers in it that are another server's
   std::vector<std::string> sequences;  // owned by its columns; quoted, with their schema
 };
 

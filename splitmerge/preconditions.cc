@@ -109,6 +109,14 @@ Result<std::vector<std::string>> reasons_against(PgSession& source, PgSession& t
                           "rows cannot be followed");
       }
     }
+    for (const auto* relations : {&table.parents, &table.leaves}) {
+      for (const Leaf& relation : *relations) {
+        if (!relation.not_moved.empty()) reasons.push_back("table " + relation.name + " " + relation.not_moved);
+        if (mode == MoveMode::kOnline && !relation.not_followed.empty())
+          reasons.push_back("table " + relation.name + " " + relation.not_followed +
+                            ": its changes cannot be followed (mode = offline moves it)");
+      }
+    }
     if (there.empty() || rows_expected) continue;
     KG_TRY(const auto rows,
            target.query("SELECT EXISTS (SELECT FROM " + table.name + " WHERE " + table.inside + ")", {},

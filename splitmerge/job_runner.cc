@@ -18,6 +18,7 @@ using shardmap::ShardId;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kStoreDeadline{5000};
+constexpr const char* kTurnNote = "job_turn";
 constexpr std::int64_t kChildrenEveryMs = 200;  // how often a drain looks at its moves
 // How often a job that is over tries to remove what it has left, more rarely each time.
 constexpr std::int64_t kLeftoversEveryMs = 200;
@@ -61,7 +62,7 @@ struct JobRunner::Shared {
   void run();
   Status take_what_waits(shardmap::MapStore& store, shardmap::MapChange& map);
   bool may_take(const StoredJob& job) const;
-  Status take(shardmap::MapStore& store, StoredJob job);
+  Status take(shardmap::MapStore& store, StoredJob job, std::string& turn);
   void work(Worker& worker, StoredJob job);
   void reap(bool all);
 };
@@ -77,6 +78,9 @@ bool JobRunner::Shared::may_take(const StoredJob& job) const {
 }
 
 Status JobRunner::Shared::take_what_waits(shardmap::MapStore& store, shardmap::MapChange& map) {
+  // Two runners that look at the same time must not begin two jobs on one shard: each beginning is one turn.
+  KG_TRY(const auto turns, store.notes(kTurnNote, soon()));
+  std::string turn = turns.empty() ? "" : turns[0].body;
   KG_TRY(const auto jobs, JobNotes(store).running(soon()));
   if (std::none_of(jobs.begin(), jobs.end(), [this](const StoredJob& job) { return may_take(job); })) return {};
   KG_TRY(const shardmap::StoredMap stored, map.newest(soon()));
@@ -94,21 +98,25 @@ Status JobRunner::Shared::take_what_waits(shardmap::MapStore& store, shardmap::M
     const bool waits = job.record.info.state == JobState::kQueued &&
                        std::any_of(shards.begin(), shards.end(), [&](ShardId id) { return busy.contains(id); });
     if (waits) continue;
-    const Status taken = take(store, job);
+    const Status taken = take(store, job, turn);
     if (taken && !is_final(job.record.info.state)) busy.insert(shards.begin(), shards.end());
     if (!taken && taken.error().sqlstate != sqlstate::kSerializationFailure) return taken;
   }
   return {};
 }
 
-Status JobRunner::Shared::take(shardmap::MapStore& store, StoredJob job) {
+Status JobRunner::Shared::take(shardmap::MapStore& store, StoredJob job, std::string& turn) {
   JobRecord next = job.record;
   ++next.beat;
   if (!next.owner.empty()) next.info.history.push_back({utc_now(), "taken up by " + options.router});
   next.owner = me;
   next.info.router = options.router;
   if (next.info.started.empty()) next.info.started = utc_now();
-  KG_CHECK(store.put_notes(changes_to(next, job.body), soon()));
+  std::vector<shardmap::NoteChange> changes = changes_to(next, job.body);
+  const std::string mine = shardmap::random_uuid();
+  if (next.info.state == JobState::kQueued) changes.push_back({kTurnNote, "turn", mine, turn});
+  KG_CHECK(store.put_notes(changes, soon()));
+  if (next.info.state == JobState::kQueued) turn = mine;
   job.record = next;
   job.body = body_of(next);
   Worker& worker = workers.emplace_back();

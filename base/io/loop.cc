@@ -11,21 +11,21 @@
 namespace kintsugi::io {
 namespace {
 thread_local Loop* current_loop = nullptr;
-}
+constexpr std::chrono::milliseconds kSoon(100);  // a deadline beyond it may be late by the time a round takes
+}  // namespace
 
 // ---- Watch ----
 
-void Watch::attach(Loop& loop, int fd, EventTarget* target) {
+void Watch::attach(Loop& loop, int fd, EventTarget* target, Tells tells) {
   INVARIANT(loop_ == nullptr, "a watch is attached once");
   loop_ = &loop;
   fd_ = fd;
   target_ = target;
+  tells_ = tells;
   wanted_ = 0;
-  armed_ = 0;
+  armed_ = tells == kEdges ? kReadable : 0;
   quiet_ = false;
-  epoll_event event{};
-  event.data.ptr = this;
-  INVARIANT(epoll_ctl(loop_->epoll_fd_, EPOLL_CTL_ADD, fd_, &event) == 0, "an open descriptor can be watched");
+  change(EPOLL_CTL_ADD);
 }
 
 void Watch::detach() {
@@ -45,10 +45,19 @@ void Watch::want(std::uint32_t events) {
   if ((events & ~armed_) == 0) return;  // what is armed too much is disarmed when it first fires
   armed_ |= events;
   quiet_ = false;
+  change(EPOLL_CTL_MOD);
+}
+
+// A change makes the kernel look again.
+void Watch::tell_again() {
+  change(EPOLL_CTL_MOD);
+}
+
+void Watch::change(int operation) {
   epoll_event event{};
-  event.events = armed_;
+  event.events = armed_ | (tells_ == kEdges ? static_cast<std::uint32_t>(EPOLLET | EPOLLRDHUP) : 0U);
   event.data.ptr = this;
-  INVARIANT(epoll_ctl(loop_->epoll_fd_, EPOLL_CTL_MOD, fd_, &event) == 0, "a watched descriptor can be armed");
+  INVARIANT(epoll_ctl(loop_->epoll_fd_, operation, fd_, &event) == 0, "an open descriptor can be watched");
 }
 
 // ---- Timer ----
@@ -106,6 +115,7 @@ Loop* Loop::current() {
 void Loop::run() {
   current_loop = this;
   sends_ = SendBatch::make();
+  now_ = Deadline::Clock::now();
   while (!stop_.load(std::memory_order_relaxed)) {
     poll();
     run_posted();
@@ -127,6 +137,7 @@ void Mailbox::post(std::function<void()> work) {
   std::lock_guard lock(mutex_);
   if (wake_fd_ < 0) return;
   work_.push_back(std::move(work));
+  any_.store(true, std::memory_order_release);
   if (work_.size() > 1) return;
   // Under the lock: the loop must not close the descriptor meanwhile.
   std::uint64_t one = 1;
@@ -160,6 +171,10 @@ void Loop::poll() {
 void Loop::dispatch(Watch& watch, std::uint32_t events) {
   const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
   const std::uint32_t ready = broken ? (kReadable | kWritable) : events;
+  if (watch.tells_ == Watch::kEdges) {
+    watch.target_->on_event(watch, broken ? ready | kHungUp : ready);
+    return;
+  }
   if ((ready & watch.wanted_) != 0) {
     watch.target_->on_event(watch, ready & watch.wanted_);
     return;
@@ -176,11 +191,12 @@ void Loop::dispatch(Watch& watch, std::uint32_t events) {
 }
 
 void Loop::run_posted() {
+  if (!mailbox_->any_.load(std::memory_order_acquire)) return;
   std::vector<std::function<void()>> work;
   {
     std::lock_guard lock(mailbox_->mutex_);
-    if (mailbox_->work_.empty()) return;
     work.swap(mailbox_->work_);
+    mailbox_->any_.store(false, std::memory_order_relaxed);
   }
   for (auto& item : work) item();
 }
@@ -195,7 +211,8 @@ void Loop::run_ready() {
 int Loop::timeout_ms() const {
   if (!ready_.empty()) return 0;
   if (heap_.empty()) return -1;
-  auto left = heap_.front()->queued_.time() - Deadline::Clock::now();
+  auto left = heap_.front()->queued_.time() - now_;
+  if (left < kSoon) left = heap_.front()->queued_.time() - Deadline::Clock::now();
   if (left.count() <= 0) return 0;
   auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::min<long long>(ms, 60'000));

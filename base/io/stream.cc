@@ -35,7 +35,8 @@ void Stream::adopt(UniqueFd fd) {
 void Stream::attach(Loop& loop, EventTarget* target) {
   target_ = target;
   ready_ = 0;
-  watch_.attach(loop, fd_.get(), this);
+  hung_up_ = false;
+  watch_.attach(loop, fd_.get(), this, Watch::kEdges);
 }
 
 void Stream::detach() {
@@ -48,17 +49,15 @@ void Stream::flush_batch() {
 }
 
 void Stream::on_event(Watch& watch, std::uint32_t ready) {
+  hung_up_ |= (ready & kHungUp) != 0;
   if ((ready & kWritable) != 0 && !unsent_.empty() && send_unsent().kind == IoResult::kWouldBlock) {
     ready &= ~kWritable;
-    if (ready == 0) return;
   }
-  // Told before and nothing has been read or written since: whoever waits here waits for something else. Until
-  // it is wanted again it is not told a third time, or the loop would turn without end.
-  if (const std::uint32_t stale = ready_ & ready; stale != 0) watch.want(watch.wanted() & ~stale);
-  ready_ |= ready;
+  ready_ |= ready & (kReadable | kWritable);
   // A TLS read may wait for a writable socket and the other way round: whoever waits tries again.
   if (read_needs_write_ || write_needs_read_) ready_ |= kReadable | kWritable;
-  if (target_ != nullptr) target_->on_event(watch, ready);
+  ready &= watch.wanted();
+  if (ready != 0 && target_ != nullptr) target_->on_event(watch, ready);
 }
 
 void Stream::close() {
@@ -88,8 +87,8 @@ IoResult Stream::read(char* into, std::size_t size) {
   for (;;) {
     ssize_t got = ::recv(fd_.get(), into, size, 0);
     if (got > 0) {
-      // A short read has drained the socket: the next one waits for an event.
-      if (static_cast<std::size_t>(got) < size) ready_ &= ~kReadable;
+      // A short read has drained the socket: the next one waits for an event. The end has had its event.
+      if (static_cast<std::size_t>(got) < size && !hung_up_) ready_ &= ~kReadable;
       return {IoResult::kOk, static_cast<std::size_t>(got), 0};
     }
     if (got == 0) return {IoResult::kClosed, 0, 0};
@@ -181,6 +180,7 @@ void Stream::want(bool readable, bool writable) {
   if (readable) events |= kReadable | (read_needs_write_ ? kWritable : 0);
   if (writable || !unsent_.empty()) events |= kWritable | (write_needs_read_ ? kReadable : 0);
   watch_.want(events);
+  if ((events & ready_) != 0) watch_.tell_again();  // it was told when nobody wanted it
 }
 
 bool Stream::has_buffered() const {
@@ -234,7 +234,9 @@ Task<Status> Stream::handshake(bool server, Waiter* waiter, Deadline deadline) {
       co_return fail(sqlstate::kConnectionFailure, std::string(server ? "could not accept" : "could not make") +
                                                        " a TLS connection: " + reason);
     }
-    watch_.want(why == SSL_ERROR_WANT_READ ? kReadable : kWritable);
+    const std::uint32_t awaited = why == SSL_ERROR_WANT_READ ? kReadable : kWritable;
+    ready_ &= ~awaited;
+    watch_.want(awaited);
     const bool in_time = co_await waiter->wait(deadline);
     if (!in_time) co_return fail(sqlstate::kConnectionFailure, "the TLS handshake took too long");
   }

@@ -31,7 +31,7 @@ class Stream final : public EventTarget, private SendBatch::Sender {
   Stream& operator=(const Stream&) = delete;
 
   void adopt(UniqueFd fd);
-  // `target` is told of every event after the stream has noted it.
+  // `target` is told of every event that is wanted, after the stream has noted it.
   void attach(Loop& loop, EventTarget* target);
   void detach();
   void set_target(EventTarget* target) { target_ = target; }
@@ -83,8 +83,9 @@ class Stream final : public EventTarget, private SendBatch::Sender {
   bool read_needs_write_ = false, write_needs_read_ = false;
   EventTarget* target_ = nullptr;
   std::uint32_t ready_ = 0;
-  std::string unsent_;  // of a batch, because the socket was full; goes out before anything else
-  int send_error_ = 0;  // of a batch: the next write says it
+  bool hung_up_ = false;  // the end is received, or stands behind what is
+  std::string unsent_;    // of a batch, because the socket was full; goes out before anything else
+  int send_error_ = 0;    // of a batch: the next write says it
   Watch watch_;
 };
 

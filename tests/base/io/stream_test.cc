@@ -199,6 +199,51 @@ TEST_F(StreamTest, DataThatNobodyReadsYetDoesNotKeepTheLoopAwake) {
   EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
 }
 
+// The end stands behind the last bytes and has no event of its own.
+TEST_F(StreamTest, TheEndBehindTheLastBytesIsFound) {
+  struct Story {
+    static Task<> tell(Loop* loop) {
+      Pair pair;
+      Stream here(std::move(pair.here));
+      Waiter waiter(*loop);
+      here.attach(*loop, &waiter);
+      here.want(true, false);
+      EXPECT_EQ(::write(pair.there.get(), "last", 4), 4);
+      pair.there.reset();
+      EXPECT_TRUE(co_await waiter.wait(Deadline::in(5s)));
+      char bytes[16];
+      const IoResult last = here.read(bytes, sizeof bytes);
+      EXPECT_EQ(last.kind, IoResult::kOk);
+      EXPECT_EQ(last.bytes, 4U);
+      EXPECT_TRUE(here.readable()) << "whoever waited for an event now would wait for ever";
+      EXPECT_EQ(here.read(bytes, sizeof bytes).kind, IoResult::kClosed);
+    }
+  };
+  Scene scene;
+  scene.run(Story::tell(&scene.loop));
+}
+
+// What came while the stream belonged to nobody in particular is told to the one who wants it next.
+TEST_F(StreamTest, WhatCameUnwantedIsToldToTheNextTarget) {
+  struct Story {
+    static Task<> tell(Loop* loop) {
+      Pair pair;
+      Stream here(std::move(pair.here));
+      Waiter waiter(*loop), next(*loop);
+      here.attach(*loop, nullptr);
+      EXPECT_EQ(::write(pair.there.get(), "x", 1), 1);
+      Deadline moment = Deadline::in(20ms);
+      EXPECT_FALSE(co_await waiter.wait(moment));
+      EXPECT_TRUE(here.readable()) << "the loop has said it once";
+      here.set_target(&next);
+      here.want(true, false);
+      EXPECT_TRUE(co_await next.wait(Deadline::in(5s)));
+    }
+  };
+  Scene scene;
+  scene.run(Story::tell(&scene.loop));
+}
+
 // ---- TLS ----
 
 Task<> handshake(Loop* loop, std::string cert, std::string key, TlsContext::ClientOptions options,

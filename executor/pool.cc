@@ -10,9 +10,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSweepEvery = 10s;
-constexpr auto kForgetAfter = 60s;    // a pool without users and connections
-constexpr auto kImpatience = 20ms;    // a queue that stands this long is made known to every thread
-constexpr std::size_t kLookedAt = 8;  // idle connections looked at for one with the right settings
+constexpr auto kFunctionsKnown = 60s;  // another router may have made one
+constexpr auto kForgetAfter = 60s;     // a pool without users and connections
+constexpr auto kImpatience = 20ms;     // a queue that stands this long is made known to every thread
+constexpr std::size_t kLookedAt = 8;   // idle connections looked at for one with the right settings
 
 Error waited_too_long(const PoolSlots& slots, milliseconds waited) {
   return Error{.sqlstate = std::string(sqlstate::kLimitReached),
@@ -46,6 +47,18 @@ void PoolSlots::note_greeting(const SettingsRef& startup, const SettingsRef& rep
   std::erase_if(greetings_,
                 [](const auto& entry) { return entry.first.use_count() == 1; });  // nobody has these
   greetings_kept_ = greetings_.size();
+}
+
+std::optional<std::vector<std::string>> PoolSlots::function_settings() {
+  std::lock_guard lock(functions_mutex_);
+  if (!functions_ || functions_->generation != schema_generation() || functions_->until.passed())
+    return std::nullopt;
+  return functions_->names;
+}
+
+void PoolSlots::note_function_settings(std::vector<std::string> names) {
+  std::lock_guard lock(functions_mutex_);
+  functions_ = {std::move(names), schema_generation(), Deadline::in(kFunctionsKnown)};
 }
 
 void BackendLease::release() {

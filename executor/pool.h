@@ -35,9 +35,21 @@ class PoolSlots {
   [[nodiscard]] SettingsRef greeting(const SettingsRef& startup);
   void note_greeting(const SettingsRef& startup, const SettingsRef& reported);
 
+  // Settings with a dot that functions of this database may set; nothing while that is not known, or may be
+  // old.
+  [[nodiscard]] std::optional<std::vector<std::string>> function_settings();
+  void note_function_settings(std::vector<std::string> names);
+
   std::atomic<int> waiting{0};  // clients, over all threads
 
  private:
+  struct FunctionSettings {
+    std::vector<std::string> names;
+    std::uint64_t generation = 0;  // of the schema
+    Deadline until = Deadline::never();
+  };
+  std::mutex functions_mutex_;
+  std::optional<FunctionSettings> functions_;
   std::mutex greetings_mutex_;
   std::map<SettingsRef, SettingsRef> greetings_;
   std::size_t greetings_kept_ = 0;  // when those were forgotten last that nobody asks for

@@ -168,7 +168,7 @@ bool Relay::swallow_moved(const wire::ErrorReport& report) {
   if (!in_unit() || !is_moved(report.sqlstate, report.message)) return false;
   held_.clear();
   untold_ = false;
-  events_.moved = true;
+  note().moved = true;
   if (expected_.front().kind != Expected::kQuery) {
     backend_->unnamed_owner = Backend::kUnknownOwner;
     while (!expected_.empty() && expected_.front().kind != Expected::kSync) {
@@ -279,7 +279,7 @@ void Relay::on_copy_in() {
     if (at->kind == Expected::kSync && (at->before_copy_end || !copy_end_sent_)) {
       at = expected_.erase(at);
       swallowed_ = true;
-      if (expected_.front().kind == Expected::kExecute) events_.sync_swallowed = true;
+      if (expected_.front().kind == Expected::kExecute) note().sync_swallowed = true;
     } else {
       ++at;
     }
@@ -295,17 +295,17 @@ Status Relay::on_command_complete(const Frame& frame, Outbox& client) {
   end_copy();
   if (!tag.empty()) {
     if (is_ddl(tag)) {
-      events_.ddl = true;
+      note().ddl = true;
       bump_schema_generation();
     } else if (tag == "DISCARD ALL") {
-      events_.discard_all = true;
+      note().discard_all = true;
       backend_->prepared.clear();
       backend_->unnamed_owner = Backend::kUnknownOwner;
     } else if (tag == "DEALLOCATE ALL") {
-      events_.deallocate_all = true;
+      note().deallocate_all = true;
       backend_->prepared.clear();
     } else if (tag == "DEALLOCATE") {
-      ++events_.deallocates;
+      ++note().deallocates;
     }
   }
   forward(frame, client);
@@ -334,7 +334,7 @@ Status Relay::on_ready(const Frame& frame, Outbox& client) {
 void Relay::drop_failed(const Expected& expected) {
   // A statement whose Parse was never answered is not prepared there, and a client's own Parse has made no
   // name.
-  if (expected.unnamed != 0) events_.unnamed_failed = expected.unnamed;
+  if (expected.unnamed != 0) note().unnamed_failed = expected.unnamed;
   if (expected.kind != Expected::kParse || expected.handle == nullptr) return;
   if (expected.from != Expected::kHidden) expected.handle->failed = true;
   if (auto* entry = backend_->prepared.find(expected.handle->statement->id);
@@ -360,14 +360,14 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   }
   if (!expected_.empty() && expected_.front().kind == Expected::kQuery &&
       expected_.front().from == Expected::kHidden) {
-    events_.hidden_query_failed = Error{
+    note().hidden_query_failed = Error{
         .sqlstate = report.sqlstate, .message = report.message, .detail = report.detail, .hint = report.hint};
     return {};
   }
   const bool dropped = !expected_.empty() && expected_.front().from == Expected::kDropped;
   if (!dropped && swallow_moved(report)) return {};
   const bool poisoned = !expected_.empty() && expected_.front().from == Expected::kPoison;
-  if (!poisoned && !dropped) ++events_.errors;
+  if (!poisoned && !dropped) ++note().errors;
   if (dropped) {
     if (expected_.front().kind == Expected::kQuery) return {};
   } else if (poisoned) {
@@ -392,12 +392,12 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   } else if (expected_.front().from == Expected::kDropped) {
     return {};
   } else if (expected_.front().barrier) {
-    events_.barrier_failed = true;
+    note().barrier_failed = true;
   } else if (expected_.front().from == Expected::kHidden) {
     // The router's own preparation for a simple query has failed: the client gets this end instead of the
     // query's.
     expected_.front().from = Expected::kShard;
-    events_.preparation_failed = true;
+    note().preparation_failed = true;
   }
   return {};
 }

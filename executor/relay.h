@@ -118,7 +118,12 @@ class Relay {
     return expected_.empty() || expected_.back().kind == Expected::kQuery ||
            expected_.back().kind == Expected::kSync;
   }
-  RelayEvents take_events() { return std::exchange(events_, {}); }
+  // Cheap to ask; most chunks of most answers bring none.
+  [[nodiscard]] bool has_events() const { return has_events_; }
+  RelayEvents take_events() {
+    has_events_ = false;
+    return std::exchange(events_, {});
+  }
   // What the shard said when it ended the connection.
   [[nodiscard]] const std::optional<Error>& last_words() const { return last_words_; }
   // The connection is lost: everything outstanding is answered with this error, as in PostgreSQL once for every
@@ -144,6 +149,10 @@ class Relay {
   void on_copy_in();
   void end_copy();
 
+  RelayEvents& note() {
+    has_events_ = true;
+    return events_;
+  }
   [[nodiscard]] bool head_hidden() const {
     return !expected_.empty() && expected_.front().from != Expected::kShard;
   }
@@ -162,7 +171,8 @@ class Relay {
   bool swallowed_ = false;     // the COPY that runs has read a Sync over, or will
   bool doubtful_end_ = false;  // a COPY that failed may or may not have read a Sync over
   std::optional<Error> last_words_;
-  RelayEvents events_;
+  RelayEvents events_;  // written through note()
+  bool has_events_ = false;
 };
 
 }  // namespace kintsugi::executor

@@ -67,6 +67,15 @@ std::string session_state_sql(std::string_view login_role, const std::vector<std
   return sql;
 }
 
+std::string function_settings_sql() {
+  return R"(
+SELECT DISTINCT pg_catalog.lower(found[1])
+  FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang,
+       pg_catalog.regexp_matches(p.prosrc,
+         $re$(?:\mset_config\s*\(\s*'|\mset\s+(?:session\s+)?)([a-z_][\w$]*(?:\.[\w$]+)+)$re$, 'gi') found
+ WHERE l.lanname NOT IN ('internal', 'c'))";
+}
+
 SessionState read_session_state(const Rows& rows) {
   SessionState state;
   std::vector<Settings::Entry> entries;

@@ -31,6 +31,9 @@ struct SessionState {
 std::string session_state_sql(std::string_view login_role, const std::vector<std::string>& custom_settings);
 SessionState read_session_state(const Rows& rows);
 
+// Asks for the names with a dot that the functions of the database set, as far as their bodies spell them out.
+std::string function_settings_sql();
+
 // Turns a session with the settings `from` into one with `to`. Empty when they are the same.
 std::string settings_change_sql(const Settings& from, const Settings& to);
 

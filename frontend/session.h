@@ -129,6 +129,7 @@ class Session {
   void release_backend();
   void note_events();
   [[nodiscard]] bool must_look() const;
+  io::Task<> learn_function_settings();
   io::Task<> look_at_session_state();
   void tell_parameters();
   Status still_wanted();
@@ -161,6 +162,8 @@ class Session {
   bool route_query(const wire::Frame& frame, std::string_view text);
   bool route_script(const wire::Frame& frame, std::string_view text);
   bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where, Passed passed = Passed());
+  bool pass_query(const wire::Frame& frame, std::string_view text, ShardId where, const Passed& passed,
+                  StatementEffects effects);
   void reject_query(const Error& error);
   bool on_function_call();
 

@@ -86,6 +86,7 @@ Status Session::still_wanted() {
 }
 
 void Session::note_events() {
+  if (!relay_.has_events()) return;
   const executor::RelayEvents events = relay_.take_events();
   if (events.discard_all || events.deallocate_all) statements_.clear();
   if (events.discard_all) unnamed_.valid = false;
@@ -121,13 +122,36 @@ bool Session::must_look() const {
   if (effects_ == 0 || lease_->status != wire::TransactionStatus::kIdle || unsynced_ > 0) return false;
   // With a connection of its own there is nothing to find out, but that a RESET may have taken its name.
   if ((pins_ & executor::kPinMode) != 0) return user_.has_application_name && (effects_ & kMaySet) != 0;
-  return (effects_ & (kMaySet | kMayPin)) != 0 || (pins_ != 0 && (effects_ & kMayUnpin) != 0);
+  return (effects_ & (kMaySet | kMayPin | kMayCall)) != 0 || (pins_ != 0 && (effects_ & kMayUnpin) != 0);
+}
+
+// PostgreSQL does not list settings with a dot. Those that the database's functions may set are read off their
+// bodies.
+io::Task<> Session::learn_function_settings() {
+  const std::shared_ptr<executor::PoolSlots> slots = pool_->slots();
+  auto names = slots->function_settings();
+  if (!names) {
+    auto asking = executor::run_control_query(lease_.get(), executor::function_settings_sql(), &waiter_,
+                                              Deadline::in(kControlTimeout));
+    const auto rows = co_await std::move(asking);
+    if (!rows) co_return;  // the look itself meets the same error
+    names.emplace();
+    for (const auto& row : *rows) {
+      if (!row.empty() && row[0]) names->push_back(*row[0]);
+    }
+    slots->note_function_settings(*names);
+  }
+  note_custom_settings({.custom_settings = std::move(*names)});
 }
 
 // Outside a transaction, after a statement that may have left something in the session: what is really there?
 io::Task<> Session::look_at_session_state() {
   const unsigned for_good = pins_ & (executor::kPinOther | executor::kPinMode);
   std::string notifications;
+  if ((effects_ & kMayCall) != 0) {
+    auto learning = learn_function_settings();
+    co_await std::move(learning);
+  }
   auto asking = executor::run_control_query(
       lease_.get(), executor::session_state_sql(pool_->slots()->login()->role, custom_settings_), &waiter_,
       Deadline::in(kControlTimeout), &notifications);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "frontend/own_commands.h"
 #include "frontend/session.h"
+#include "frontend/statement_effects.h"
 #include "parser/parser.h"
 #include "parser/split_statements.h"
 
@@ -26,24 +27,7 @@ parser::Parser& parser_of_thread() {
   return parser;
 }
 
-// Words that some statement of ours begins with; everything else is not parsed for nothing.
-bool may_be_own(std::string_view text) {
-  static constexpr std::string_view kFirst[] = {"alter", "cancel",    "create", "drain", "drop", "merge",
-                                                "move",  "rebalance", "resume", "show",  "split"};
-  parser::Scanner scanner(text, true);
-  const std::string_view word = scanner.next().of(text);
-  for (const std::string_view first : kFirst) {
-    if (word.size() == first.size() && std::equal(word.begin(), word.end(), first.begin(), [](char a, char b) {
-          return std::tolower(static_cast<unsigned char>(a)) == b;
-        })) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool is_own(std::string_view text) {
-  if (!may_be_own(text)) return false;
   const auto statement = parser_of_thread().parse(text);
   return statement && is_command(**statement);
 }
@@ -142,7 +126,8 @@ io::Task<Result<std::string>> Session::run_command(std::string text, bool descri
 bool Session::start_commands(std::string_view text) {
   bool ours = false, others = false;
   for (const parser::Range range : parser::split_statements(text)) {
-    (is_own(text.substr(range.begin, range.end - range.begin)) ? ours : others) = true;
+    const std::string_view statement = text.substr(range.begin, range.end - range.begin);
+    (effects_of(statement).may_be_own && is_own(statement) ? ours : others) = true;
   }
   if (!ours) return false;
   if (others) {

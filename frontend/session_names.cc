@@ -20,8 +20,8 @@ ClientStatementRef Session::find_statement(std::string_view name) {
   return at->second;
 }
 
-// What names in a statement mean: as far as it is known outside a transaction. Of statements of different
-// meaning only the text is the same.
+// What names in a statement mean. Of statements of different meaning only the text is the same. Where a
+// transaction has changed the meaning, what is prepared in it is this client's alone.
 std::string Session::search_path() const {
   std::string meaning = pool_->slots()->login()->role;
   for (const char* name : {"options", "search_path"}) {
@@ -31,6 +31,10 @@ std::string Session::search_path() const {
   for (const char* name : {"search_path", "role", "session_authorization"}) {
     const std::string* value = settings_->find(name);
     meaning.append(1, '\0').append(value != nullptr ? *value : "");
+  }
+  const bool inside = lease_ && (lease_->status != wire::TransactionStatus::kIdle || unsynced_ > 0);
+  if (inside && (effects_ & kMayRename) != 0) {
+    meaning.append(1, '\0').append(std::to_string(++worker_.last_unnamed_version));
   }
   return meaning;
 }

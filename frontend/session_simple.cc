@@ -23,7 +23,9 @@ bool Session::on_query(const wire::Frame& frame) {
   }
   if (std::exchange(preparation_failed_, false)) return true;  // the client has had the error and the end
   if (routes()) return route_query(frame, *text);
-  return start_commands(*text) || pass_query(frame, *text, 0);
+  StatementEffects effects = effects_of(*text);
+  if (effects.may_be_own && start_commands(*text)) return true;
+  return pass_query(frame, *text, 0, Passed(), std::move(effects));
 }
 
 // One statement whose place is known goes by as bytes. Everything else is an errand.
@@ -153,12 +155,17 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
   return true;
 }
 
-// The client's bytes go to that shard and its answer comes back.
+// Each word is looked at once for all statements of a form, not once for each that is sent.
 bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, Passed passed) {
-  // Each word is looked at once for all statements of a form, not once for each that is sent.
   StatementEffects effects;
   if (passed.known == nullptr || passed.known->rescan) effects = effects_of(text);
   effects.flags |= passed.known != nullptr ? passed.known->effects : passed.effects;
+  return pass_query(frame, text, where, passed, std::move(effects));
+}
+
+// The client's bytes go to that shard and its answer comes back.
+bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, const Passed& passed,
+                         StatementEffects effects) {
   if (Error error; refuse_sequence_state(effects.flags, &error)) {
     reject_query(error);
     return true;

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "frontend/postgres_functions.h"
+#include "parser/keywords.h"
 #include "parser/scanner.h"
 
 namespace kintsugi::frontend {
@@ -19,12 +21,12 @@ struct Word {
 
 // First words of statements. What is not here leaves nothing behind by itself.
 constexpr std::array kHeads = {
-    Word{"call", kMaySet | kMayPin | kMayUnpin},
+    Word{"call", kMaySet | kMayPin | kMayUnpin | kMayCall},
     Word{"close", kMayUnpin},
     Word{"commit", kMayUnpin},
     Word{"deallocate", kMayUnpin},
     Word{"discard", kMaySet | kMayUnpin},
-    Word{"do", kMaySet | kMayPin | kMayUnpin},
+    Word{"do", kMaySet | kMayPin | kMayUnpin | kMayCall},
     Word{"drop", kMayUnpin},
     Word{"end", kMayUnpin},
     Word{"listen", kMayPin},
@@ -33,6 +35,10 @@ constexpr std::array kHeads = {
     Word{"rollback", kMayUnpin},
     Word{"unlisten", kMayUnpin},
 };
+
+// First words of Kintsugi's own statements.
+constexpr std::array<std::string_view, 11> kOwnHeads = {
+    "alter", "cancel", "create", "drain", "drop", "merge", "move", "rebalance", "resume", "show", "split"};
 
 // Names anywhere in a statement.
 constexpr std::array kNames = {
@@ -103,6 +109,32 @@ std::string identifier_value(std::string_view raw) {
   return value;
 }
 
+// Words that are followed by a parenthesis and call nothing, besides those that PostgreSQL keeps for itself.
+constexpr std::array<std::string_view, 21> kBeforeParenthesis = {
+    "by",    "cluster",   "conflict", "copy",   "cube", "explain", "filter",
+    "ilike", "include",   "inherits", "insert", "join", "key",     "materialized",
+    "over",  "partition", "rollup",   "set",    "sets", "vacuum",  "varying"};
+// A name behind one of these is no function's: INSERT INTO t (a, b), COPY t (a), ... AS t (a), EXECUTE p (1).
+constexpr std::array<std::string_view, 9> kBeforeColumns = {
+    "as", "copy", "execute", "exists", "into", "recursive", "references", "table", "with"};
+
+// Settings, as SET and RESET say them, that names hang on.
+constexpr std::array<std::string_view, 6> kNameGiving = {"all",    "authorization",         "role",
+                                                         "schema", "session_authorization", "search_path"};
+
+template <std::size_t N>
+bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
+  return std::ranges::any_of(words, [word](std::string_view each) { return equals(word, each); });
+}
+
+bool calls_nothing(std::string_view word) {
+  using Category = parser::KeywordCategory;
+  if (const parser::Keyword* keyword = parser::find_keyword(word); keyword != nullptr) {
+    if (keyword->category == Category::kReserved || keyword->category == Category::kColumnName) return true;
+  }
+  return is_one_of(word, kBeforeParenthesis);
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text), scanner_(text) {}
@@ -113,6 +145,8 @@ class Reader {
     while (token_.kind != TokenKind::kEnd && token_.kind != TokenKind::kError) {
       if (is(";")) {
         at_head = true;
+        explains_ = false;
+        last_ = token_;
         advance();
         continue;
       }
@@ -137,18 +171,18 @@ class Reader {
   void head(const Token& token) {
     const std::string_view word = raw(token);
     effects_.flags |= look_up(kHeads, word);
+    effects_.may_be_own |= std::ranges::any_of(kOwnHeads, [word](auto own) { return equals(word, own); });
     if (equals(word, "set")) {
       set();
     } else if (equals(word, "reset")) {
       setting_name(effects_.custom_settings);
     } else if (equals(word, "prepare")) {
       if (!is_word("transaction")) effects_.flags |= kMayPin;
-    } else if (equals(word, "execute")) {
-      named_statement(false);
     } else if (equals(word, "deallocate")) {
       if (is_word("prepare")) advance();
       if (!is_word("all")) named_statement(true);
     }
+    explains_ = equals(word, "explain");
   }
 
   // SET LOCAL, SET TRANSACTION and SET CONSTRAINTS end with the transaction.
@@ -168,6 +202,7 @@ class Reader {
   void setting_name(std::vector<std::string>& custom_settings) {
     if (!is_identifier()) return;
     std::string name = identifier_value(raw(token_));
+    if (is_one_of(name, kNameGiving)) effects_.flags |= kMayRename;
     advance();
     bool custom = false;
     while (is(".")) {
@@ -181,14 +216,21 @@ class Reader {
     if (custom) custom_settings.push_back(std::move(name));
   }
 
+  // Neither GRANT EXECUTE nor a trigger's EXECUTE FUNCTION.
+  [[nodiscard]] bool begins_execution() const {
+    if (lead_.kind == TokenKind::kEnd || parser::is_symbol(text_, lead_, ";")) return true;
+    return explains_ || parser::is_keyword(text_, lead_, "as");
+  }
+
   void named_statement(bool deallocate) {
     if (!is_identifier()) return;
     effects_.named.push_back({token_.range(), identifier_value(raw(token_)), deallocate});
   }
 
   void name(const Token& token) {
+    follow_name(token);
     if (token.kind == TokenKind::kUnicodeIdentifier) {
-      effects_.flags |= kMaySet | kMayPin;  // not worth decoding
+      effects_.flags |= kMaySet | kMayPin | kMayCall;  // not worth decoding
       return;
     }
     std::string_view word = raw(token);
@@ -197,9 +239,39 @@ class Reader {
     } else if (token.kind != TokenKind::kIdentifier) {
       return;
     }
-    if (word.empty() || !may_be_name(word)) return;
-    effects_.flags |= look_up(kNames, word);
-    if (equals(word, "set_config") && is("(")) set_config();
+    if (word.empty()) return;
+    if (equals(word, "execute") && begins_execution()) named_statement(false);
+    const std::uint32_t known = may_be_name(word) ? look_up(kNames, word) : 0;
+    effects_.flags |= known;
+    if (!is("(") || known != 0) return;
+    if (equals(word, "set_config")) {
+      set_config();
+    } else {
+      call(token);
+    }
+  }
+
+  // `name (`: a function, when it is nothing else.
+  void call(const Token& token) {
+    const bool quoted = token.kind == TokenKind::kQuotedIdentifier;
+    if (lead_.kind == TokenKind::kIdentifier && is_one_of(raw(lead_), kBeforeColumns)) return;
+    const bool qualified = token.begin != name_begin_;
+    if (!quoted && !qualified && calls_nothing(raw(token))) return;
+    const bool may_be_own =
+        !qualified || equals(text_.substr(name_begin_, token.begin - name_begin_), "pg_catalog.");
+    if (!may_be_own || !is_postgres_function(identifier_value(raw(token)))) effects_.flags |= kMayCall;
+  }
+
+  // `a.b.c` is one name.
+  void follow_name(const Token& token) {
+    const auto is_dot = [this](const Token& each) {
+      return each.kind == TokenKind::kPunctuation && raw(each) == ".";
+    };
+    if (!is_dot(token) && !is_dot(last_)) {
+      lead_ = last_;
+      name_begin_ = token.begin;
+    }
+    last_ = token;
   }
 
   // set_config('name', value, is_local): nothing outlives the transaction when the last is a plain true.
@@ -234,6 +306,7 @@ class Reader {
     } else {
       effects_.flags |= name_is_plain ? kMaySet : kMaySet | kPinsForGood;
     }
+    if (!name_is_plain || is_one_of(*literal, kNameGiving)) effects_.flags |= kMayRename;
     if (name_is_plain && literal->find('.') != std::string::npos) {
       std::transform(literal->begin(), literal->end(), literal->begin(), fold);
       (ends_with_transaction ? effects_.local_custom_settings : effects_.custom_settings)
@@ -244,6 +317,10 @@ class Reader {
   std::string_view text_;
   parser::Scanner scanner_;
   Token token_;
+  Token last_;                    // the one before
+  Token lead_;                    // the one before the name that it belongs to
+  std::uint32_t name_begin_ = 0;  // and where that name begins
+  bool explains_ = false;         // the statement is EXPLAIN
   StatementEffects effects_;
 };
 

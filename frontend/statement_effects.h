@@ -19,16 +19,20 @@ enum Effect : std::uint32_t {
   kMayUnpin = 4,        // what can end such a thing
   kPinsForGood = 8,     // what cannot be asked for: LOAD, setseed, a setting whose name is not in the text
   kReadsSequence = 16,  // currval, lastval: they mean this session's own last nextval
-  kMaySetLocally = 32   // SET LOCAL, set_config(..., true): gone with the transaction
+  kMaySetLocally = 32,  // SET LOCAL, set_config(..., true): gone with the transaction
+  kMayCall = 64,        // calls a function that is not PostgreSQL's own: whatever it does
+  kMayRename = 128      // search_path or the role: the same names may mean something else now
 };
 
 struct StatementEffects {
   std::uint32_t flags = 0;
+  bool may_be_own = false;  // begins like a statement of Kintsugi's own: worth parsing
   // Names of custom settings (with a dot) that are set.
   std::vector<std::string> custom_settings;
   // Those that are set for the transaction only: what stays behind is an empty value where there was none.
   std::vector<std::string> local_custom_settings;
-  // The name in EXECUTE name or DEALLOCATE name: where it stands and what it is after folding.
+  // The name in EXECUTE name, also behind EXPLAIN or CREATE TABLE ... AS, or DEALLOCATE name: where it stands
+  // and what it is after folding.
   struct NamedStatement {
     parser::Range range;
     std::string name;

@@ -62,6 +62,87 @@ TEST_F(Sharing, ExecuteOfAProtocolStatementHasItsEffects) {
   EXPECT_EQ(next.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
 }
 
+TEST_F(Sharing, ExplainAndCreateTableAsRunAProtocolStatement) {
+  RawClient here(front_.port());
+  RawClient straight(cluster().port());
+  for (RawClient* client : {&straight, &here}) {
+    EXPECT_EQ(client->exchange(Batch().parse("shown", "SELECT 7 AS seven").sync()), "1 Z(I)");
+    EXPECT_EQ(client->value("EXPLAIN (COSTS OFF) EXECUTE shown"), "Result");
+    EXPECT_EQ(client->query("BEGIN; CREATE TEMP TABLE made ON COMMIT DROP AS EXECUTE shown"),
+              "C(BEGIN) C(SELECT 1) Z(T)");
+    EXPECT_EQ(client->value("SELECT seven FROM made"), "7");
+    EXPECT_EQ(client->query("COMMIT"), "C(COMMIT) Z(I)");
+    EXPECT_EQ(client->exchange(Batch().run("EXPLAIN (COSTS OFF) EXECUTE shown").sync()),
+              "1 2 D(Result) C(EXPLAIN) Z(I)");
+    EXPECT_EQ(client->query("EXPLAIN EXECUTE nothing"), "E(26000) Z(I)");
+  }
+}
+
+// The same text is two statements where names mean two things.
+TEST_F(Sharing, ATextPreparedUnderALocalSearchPathIsAnother) {
+  direct(
+      "CREATE SCHEMA IF NOT EXISTS local_path; DROP TABLE IF EXISTS local_path.lp, public.lp;"
+      "CREATE TABLE public.lp AS SELECT 1 AS a; CREATE TABLE local_path.lp AS SELECT 'x'::text AS b, 2 AS c");
+  RawClient here(front_.port());
+  RawClient straight(cluster().port());
+  for (const char* set : {"SET LOCAL search_path = local_path", "SET search_path = local_path",
+                          "SELECT set_config('search_path', 'local_path', true)"}) {
+    for (RawClient* client : {&straight, &here}) {
+      EXPECT_EQ(client->exchange(Batch().parse("out", "SELECT * FROM lp").bind("", "out").execute().sync()),
+                "1 2 D(1) C(SELECT 1) Z(I)");
+      client->query("BEGIN");
+      client->query(set);
+      EXPECT_EQ(client->exchange(Batch().parse("in", "SELECT * FROM lp").bind("", "in").execute().sync()),
+                "1 2 D(x|2) C(SELECT 1) Z(T)")
+          << set;
+      EXPECT_EQ(client->query("ROLLBACK"), "C(ROLLBACK) Z(I)");
+      EXPECT_EQ(client->exchange(Batch().bind("", "out").execute().sync()), "2 D(1) C(SELECT 1) Z(I)") << set;
+      EXPECT_EQ(client->exchange(Batch().close('S', "in").close('S', "out").sync()), "3 3 Z(I)");
+    }
+  }
+}
+
+// Functions that are called by an ordinary SELECT, in every protocol.
+TEST_F(Sharing, WhatAFunctionLeavesBehindStaysWithItsClient) {
+  direct(
+      "CREATE OR REPLACE FUNCTION leave_setting() RETURNS text LANGUAGE plpgsql AS"
+      " $$ BEGIN SET work_mem = '11MB'; RETURN 'x'; END $$;"
+      "CREATE OR REPLACE FUNCTION leave_custom() RETURNS text LANGUAGE plpgsql AS"
+      " $$ BEGIN PERFORM set_config('app.who', 'me', false); RETURN 'x'; END $$;"
+      "CREATE OR REPLACE FUNCTION leave_by_another() RETURNS text LANGUAGE sql AS"
+      " $$ SELECT leave_setting() $$;"
+      "CREATE OR REPLACE FUNCTION leave_lock() RETURNS text LANGUAGE sql AS"
+      " $$ SELECT pg_advisory_lock_shared(77)::text $$;"
+      "CREATE OR REPLACE FUNCTION leave_listen() RETURNS text LANGUAGE plpgsql AS"
+      " $$ BEGIN LISTEN calls; RETURN 'x'; END $$");
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {"leave_setting()", "SHOW work_mem"},
+      {"public.leave_by_another()", "SHOW work_mem"},
+      {"\"leave_custom\"()", "SELECT coalesce(nullif(current_setting('app.who', true), ''), 'nobody')"},
+      {"leave_lock()", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"},
+      {"leave_listen()", "SELECT count(*) FROM pg_listening_channels()"},
+  };
+  Front front([](Config& config) { config.pool.size = 2; });  // one may be pinned
+  for (const auto& [call, look] : all) {
+    for (const int how : {0, 1, 2}) {
+      RawClient one(front.port());
+      RawClient two(front.port());
+      RawClient straight(cluster().port());
+      const std::string untouched = straight.value(look);
+      straight.query("SELECT " + call);
+      const std::string touched = straight.value(look);
+      ASSERT_NE(untouched, touched) << look;
+      const std::string sql = "SELECT length(" + call + ") AS done";
+      if (how == 0) one.query(sql);
+      if (how == 1) one.exchange(Batch().run(sql).sync());
+      if (how == 2) one.exchange(Batch().parse("named", sql).bind("", "named").execute().sync());
+      EXPECT_EQ(two.value(look), untouched) << call << " in protocol " << how;
+      EXPECT_EQ(one.value(look), touched) << call << " in protocol " << how;
+      EXPECT_EQ(two.value(look), untouched) << call << " in protocol " << how;
+    }
+  }
+}
+
 TEST_F(Sharing, AnUnknownStartupOptionIsTheClientsError) {
   RawClient client(front_.port(), {{"no_such_setting", "1"}}, false);
   EXPECT_EQ(client.until_ready(), "E(42704) EOF");

@@ -19,10 +19,12 @@ TEST(StatementEffects, OrdinaryStatementsLeaveNothing) {
 }
 
 TEST(StatementEffects, SettingsThatOutliveTheTransaction) {
-  EXPECT_EQ(flags("SET search_path = a, b"), kMaySet);
+  EXPECT_EQ(flags("SET search_path = a, b"), kMaySet | kMayRename);
+  EXPECT_EQ(flags("SET LOCAL ROLE a"), kMaySetLocally | kMayRename);
+  EXPECT_EQ(flags("SELECT set_config('search_path', 'a', true)"), kMaySetLocally | kMayRename);
   EXPECT_EQ(flags("set session time zone 'UTC'"), kMaySet);
   EXPECT_EQ(flags("SELECT 1; SET x = 1"), kMaySet);
-  EXPECT_EQ(flags("RESET ALL"), kMaySet);
+  EXPECT_EQ(flags("RESET ALL"), kMaySet | kMayRename);
   EXPECT_EQ(flags("SET LOCAL x = 1"), kMaySetLocally);
   EXPECT_EQ(flags("SET TRANSACTION READ ONLY"), 0U);
   EXPECT_EQ(flags("SET CONSTRAINTS ALL DEFERRED"), 0U);
@@ -32,12 +34,12 @@ TEST(StatementEffects, SettingsThatOutliveTheTransaction) {
 TEST(StatementEffects, SetConfigByItsArguments) {
   EXPECT_EQ(flags("SELECT set_config('x', 'y', false)"), kMaySet);
   EXPECT_EQ(flags("SELECT pg_catalog.set_config('x', 'y', true)"), kMaySetLocally);
-  EXPECT_EQ(flags("SELECT set_config('x', f(1, true), false)"), kMaySet);
-  EXPECT_EQ(flags("SELECT set_config($1, $2, true)"), kMaySetLocally);
-  EXPECT_EQ(flags("SELECT set_config($1, $2, $3)"), kMaySet | kPinsForGood);
-  EXPECT_EQ(flags("SELECT set_config('a' || 'b', 'y', false)"), kMaySet | kPinsForGood);
+  EXPECT_EQ(flags("SELECT set_config('x', f(1, true), false)"), kMaySet | kMayCall);
+  EXPECT_EQ(flags("SELECT set_config($1, $2, true)"), kMaySetLocally | kMayRename);
+  EXPECT_EQ(flags("SELECT set_config($1, $2, $3)"), kMaySet | kPinsForGood | kMayRename);
+  EXPECT_EQ(flags("SELECT set_config('a' || 'b', 'y', false)"), kMaySet | kPinsForGood | kMayRename);
   EXPECT_EQ(flags("SELECT set_config('a', set_config($1, 'y', false), true)"),
-            kMaySet | kPinsForGood | kMaySetLocally);
+            kMaySet | kPinsForGood | kMaySetLocally | kMayRename);
   EXPECT_EQ(flags("SELECT \"set_config\"('a', 'b', false)"), kMaySet);
 }
 
@@ -66,6 +68,28 @@ TEST(StatementEffects, WhatTiesAClientToItsConnection) {
   EXPECT_EQ(flags("SELECT lastval()"), kReadsSequence);
 }
 
+TEST(StatementEffects, FunctionsThatAreNotPostgresOwn) {
+  for (const char* text :
+       {"SELECT f()", "SELECT a.b.f (1)", "SELECT public.lower('a')", "SELECT \"F\"(1)",
+        "SELECT 1 WHERE EXISTS (SELECT f(1))", "SELECT DISTINCT ON (a) f(b) FROM t",
+        "SELECT * FROM a JOIN b ON f(a.x) = b.y", "INSERT INTO t (a) VALUES (f(1))", "UPDATE t SET a = f(a)",
+        "SELECT count(f(a)) FROM t", "SELECT * FROM f() AS t (a)", "SELECT query_to_xml('x')"}) {
+    EXPECT_EQ(flags(text), kMayCall) << text;
+  }
+  for (const char* text :
+       {"SELECT count(*), lower(a), pg_catalog.now(), \"upper\"('a') FROM t WHERE a IN (1) AND (b OR (c))",
+        "INSERT INTO app.t (a, b) VALUES (1, 2) ON CONFLICT (a) DO UPDATE SET (a, b) = (1, 2)",
+        "COPY t (a) FROM STDIN", "SELECT * FROM a JOIN (SELECT 1) AS x (y) USING (z) JOIN b ON (a.x = b.x)",
+        "WITH x (n) AS (SELECT 1) SELECT n FROM x",
+        "SELECT CAST(a AS varchar(10)), coalesce(a, b)::numeric(10, 2), EXTRACT(year FROM now()) FROM t",
+        "SELECT sum(a) FILTER (WHERE b) OVER (PARTITION BY c) FROM t GROUP BY GROUPING SETS ((a), ())",
+        "SELECT left('abc', 1), 'f(1)' /* f(1) */, x LIKE ('a')",
+        "CREATE TABLE IF NOT EXISTS a.t (a character varying (10))", "EXECUTE p (1)",
+        "EXPLAIN (ANALYZE) SELECT 1"}) {
+    EXPECT_EQ(flags(text), 0U) << text;
+  }
+}
+
 TEST(StatementEffects, NamesOfPreparedStatementsAreFound) {
   const std::string text = "EXECUTE Foo(1); DEALLOCATE PREPARE \"B\"\"ar\"; DEALLOCATE ALL";
   const StatementEffects effects = effects_of(text);
@@ -76,6 +100,20 @@ TEST(StatementEffects, NamesOfPreparedStatementsAreFound) {
   EXPECT_EQ(effects.named[1].name, "B\"ar");
   EXPECT_EQ(effects.named[1].range.of(text), "\"B\"\"ar\"");
   EXPECT_TRUE(effects.named[1].deallocate);
+}
+
+TEST(StatementEffects, NamesInsideOtherStatementsAreFound) {
+  for (const char* text :
+       {"EXPLAIN EXECUTE p", "explain (analyze, costs off) execute p(1)", "SELECT 1; EXECUTE p",
+        "EXPLAIN ANALYZE VERBOSE EXECUTE p", "CREATE TEMP TABLE t AS EXECUTE p(1) WITH NO DATA"}) {
+    const StatementEffects effects = effects_of(text);
+    ASSERT_EQ(effects.named.size(), 1U) << text;
+    EXPECT_EQ(effects.named[0].name, "p") << text;
+  }
+  for (const char* text : {"GRANT EXECUTE ON FUNCTION f TO a", "SELECT 'EXECUTE p'",
+                           "CREATE TRIGGER t AFTER INSERT ON a FOR EACH ROW EXECUTE FUNCTION f()"}) {
+    EXPECT_TRUE(effects_of(text).named.empty()) << text;
+  }
 }
 
 }  // namespace

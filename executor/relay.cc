@@ -51,10 +51,12 @@ void Relay::end() {
   last_words_.reset();
 }
 
-void Relay::expect(Expected expected, Outbox& client) {
-  expected.of_unit = expected.of_unit && untold_;
+void Relay::expect(Expected&& expected, Outbox& client) {
+  const bool first = expected_.empty();
+  const bool of_unit = expected.of_unit && untold_;
   expected_.push_back(std::move(expected));
-  if (expected_.size() == 1) give_own_answers(client);
+  expected_.back().of_unit = of_unit;
+  if (first) give_own_answers(client);
 }
 
 void Relay::give_own_answers(Outbox& client) {
@@ -137,6 +139,10 @@ Status Relay::on_chunk(std::string_view chunk, Outbox& client) {
     if (rest.size() < size) break;
     KG_CHECK(on_frame(Frame{head->type, rest.substr(wire::kHeaderBytes, head->body_size)}, client));
     at += size;
+  }
+  if (at == chunk.size()) {
+    backend_->carry.clear();
+    return {};
   }
   // The chunk may itself stand on the carry's bytes.
   std::string left(chunk.substr(at));

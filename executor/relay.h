@@ -74,7 +74,7 @@ class Relay {
   void end();
 
   // Announces an answer. One that the router gives itself goes out at once when nothing is before it.
-  void expect(Expected expected, Outbox& client);
+  void expect(Expected&& expected, Outbox& client);
 
   // A unit is what the client has sent for one statement, or for several that are one transaction of the shard.
   // Its answers are announced with `of_unit`. As long as none has been told it can be run again and nobody

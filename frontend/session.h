@@ -150,9 +150,9 @@ class Session {
   void note_execution(std::uint32_t effects);
   void note_custom_settings(const StatementEffects& effects);
   [[nodiscard]] std::optional<Error> sets_tenant(const StatementEffects& effects) const;
-  bool refuse_sequence_state(std::uint32_t effects, Error* error);
+  std::optional<Error> refuse_sequence_state(std::uint32_t effects);
   void block_until_drained();
-  void expect(executor::Expected expected);
+  void expect(executor::Expected&& expected);
   void answer(std::string bytes);
   void protocol_violation(const Error& error);
   [[nodiscard]] bool skipping() const { return local_skip_ || relay_.skipping(); }

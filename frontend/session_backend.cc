@@ -199,7 +199,7 @@ bool Session::settle() {
   }
   if (!lease_) return moved;
   const bool idle = lease_->status == wire::TransactionStatus::kIdle && unsynced_ == 0;
-  if (idle) deallocating_.clear();
+  if (idle && !deallocating_.empty()) deallocating_.clear();
   if (idle && begun_) {
     // PostgreSQL has ended the transaction that it had all of.
     if (txn_.sets) names_known_ = false;
@@ -215,9 +215,9 @@ bool Session::settle() {
 
 void Session::release_backend() {
   plan_ends();
-  reported_ = lease_->reported;
-  if (!user_.application_name.empty()) {
-    const std::string* name = reported_->find("application_name");
+  if (reported_ != lease_->reported) {
+    reported_ = lease_->reported;
+    const std::string* name = user_.application_name.empty() ? nullptr : reported_->find("application_name");
     if (name != nullptr && name->empty())  // the relay has told it otherwise
       reported_ = reported_->with("application_name", user_.application_name);
   }

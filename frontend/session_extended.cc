@@ -231,8 +231,8 @@ bool Session::on_bind(const wire::Frame& frame) {
     block_until_drained();
     return false;
   }
-  if (Error error; refuse_sequence_state(effects, &error)) {
-    reject_extended(error);
+  if (const auto error = refuse_sequence_state(effects)) {
+    reject_extended(*error);
     return true;
   }
   ShardId where = 0;

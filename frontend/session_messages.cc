@@ -104,18 +104,17 @@ void Session::note_custom_settings(const StatementEffects& effects) {
 // currval and lastval mean the last nextval of this very session. On a shared connection that may have been
 // another client's, so the first one outside a transaction is refused, and from then on the client keeps its
 // connection.
-bool Session::refuse_sequence_state(std::uint32_t effects, Error* error) {
-  if ((effects & kReadsSequence) == 0) return false;
+std::optional<Error> Session::refuse_sequence_state(std::uint32_t effects) {
+  if ((effects & kReadsSequence) == 0) return std::nullopt;
   const bool first = !std::exchange(uses_sequence_state_, true);
-  if (!first || lease_ || pins_ != 0) return false;
-  *error =
-      Error{.sqlstate = std::string(sqlstate::kNotSupported),
-            .message = "currval and lastval need the connection of the nextval before them",
-            .detail = "Between transactions this client shares its connections (pool.mode is \"transaction\").",
-            .hint =
-                "Use INSERT ... RETURNING, or call it in the transaction of the INSERT. From now on this "
-                "client keeps one connection, so the next INSERT and lastval() will work."};
-  return true;
+  if (!first || lease_ || pins_ != 0) return std::nullopt;
+  return Error{
+      .sqlstate = std::string(sqlstate::kNotSupported),
+      .message = "currval and lastval need the connection of the nextval before them",
+      .detail = "Between transactions this client shares its connections (pool.mode is \"transaction\").",
+      .hint =
+          "Use INSERT ... RETURNING, or call it in the transaction of the INSERT. From now on this "
+          "client keeps one connection, so the next INSERT and lastval() will work."};
 }
 
 // A setting of PostgreSQL's with that name guards nothing.

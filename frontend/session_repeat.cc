@@ -58,7 +58,7 @@ void Session::end_unit() {
   if (unit_.bytes.capacity() > kMostKept) std::string().swap(unit_.bytes);
 }
 
-void Session::expect(Expected expected) {
+void Session::expect(Expected&& expected) {
   if (unit_.on && unit_.closed) give_up_unit();
   expected.of_unit = unit_.on;
   relay_.expect(std::move(expected), to_client_);

@@ -166,8 +166,8 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
 // The client's bytes go to that shard and its answer comes back.
 bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardId where, const Passed& passed,
                          StatementEffects effects) {
-  if (Error error; refuse_sequence_state(effects.flags, &error)) {
-    reject_query(error);
+  if (const auto error = refuse_sequence_state(effects.flags)) {
+    reject_query(*error);
     return true;
   }
   if (const auto error = name_effects(effects)) {

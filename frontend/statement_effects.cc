@@ -4,96 +4,17 @@
 #include <array>
 #include <optional>
 
+#include "frontend/effect_words.h"
+#include "frontend/plain_statement.h"
 #include "frontend/postgres_functions.h"
-#include "parser/keywords.h"
 #include "parser/scanner.h"
 
 namespace kintsugi::frontend {
 namespace {
 
+using namespace effect_words;
 using parser::Token;
 using parser::TokenKind;
-
-struct Word {
-  std::string_view word;
-  std::uint32_t flags;
-};
-
-// First words of statements. What is not here leaves nothing behind by itself.
-constexpr std::array kHeads = {
-    Word{"call", kMaySet | kMayPin | kMayUnpin | kMayCall},
-    Word{"close", kMayUnpin},
-    Word{"commit", kMayUnpin},
-    Word{"deallocate", kMayUnpin},
-    Word{"discard", kMaySet | kMayUnpin},
-    Word{"do", kMaySet | kMayPin | kMayUnpin | kMayCall},
-    Word{"drop", kMayUnpin},
-    Word{"end", kMayUnpin},
-    Word{"listen", kMayPin},
-    Word{"load", kPinsForGood},
-    Word{"reset", kMaySet},
-    Word{"rollback", kMayUnpin},
-    Word{"unlisten", kMayUnpin},
-};
-
-// First words of Kintsugi's own statements.
-constexpr std::array<std::string_view, 11> kOwnHeads = {
-    "alter", "cancel", "create", "drain", "drop", "merge", "move", "rebalance", "resume", "show", "split"};
-
-// Names anywhere in a statement.
-constexpr std::array kNames = {
-    Word{"currval", kReadsSequence},
-    Word{"dblink_connect", kPinsForGood},
-    Word{"dblink_connect_u", kPinsForGood},
-    Word{"hold", kMayPin},
-    Word{"lastval", kReadsSequence},
-    Word{"pg_advisory_lock", kMayPin},
-    Word{"pg_advisory_lock_shared", kMayPin},
-    Word{"pg_advisory_unlock", kMayUnpin},
-    Word{"pg_advisory_unlock_all", kMayUnpin},
-    Word{"pg_advisory_unlock_shared", kMayUnpin},
-    Word{"pg_replication_origin_session_setup", kPinsForGood},
-    Word{"pg_temp", kMayPin},
-    Word{"pg_try_advisory_lock", kMayPin},
-    Word{"pg_try_advisory_lock_shared", kMayPin},
-    Word{"setseed", kPinsForGood},
-    Word{"temp", kMayPin},
-    Word{"temporary", kMayPin},
-};
-
-char fold(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-}
-
-bool equals(std::string_view text, std::string_view lower) {
-  return text.size() == lower.size() &&
-         std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) { return fold(a) == b; });
-}
-
-// For each first letter the lengths of the names that begin with it: nearly every word of nearly every
-// statement is told by one look that it is none of them.
-constexpr auto kLengthsByLetter = [] {
-  std::array<std::uint64_t, 32> lengths{};
-  const auto add = [&lengths](std::string_view word) {
-    lengths[static_cast<unsigned char>(word.front()) & 31] |= std::uint64_t{1} << word.size();
-  };
-  for (const Word& name : kNames) add(name.word);
-  add("set_config");
-  return lengths;
-}();
-
-bool may_be_name(std::string_view word) {
-  return word.size() < 64 &&
-         (kLengthsByLetter[static_cast<unsigned char>(word.front()) & 31] >> word.size() & 1) != 0;
-}
-
-template <std::size_t N>
-std::uint32_t look_up(const std::array<Word, N>& words, std::string_view text) {
-  for (const Word& word : words) {
-    if (equals(text, word.word)) return word.flags;
-  }
-  return 0;
-}
 
 // The value of an identifier token: folded, or unquoted.
 std::string identifier_value(std::string_view raw) {
@@ -107,32 +28,6 @@ std::string identifier_value(std::string_view raw) {
     for (char c : raw) value += fold(c);
   }
   return value;
-}
-
-// Words that are followed by a parenthesis and call nothing, besides those that PostgreSQL keeps for itself.
-constexpr std::array<std::string_view, 21> kBeforeParenthesis = {
-    "by",    "cluster",   "conflict", "copy",   "cube", "explain", "filter",
-    "ilike", "include",   "inherits", "insert", "join", "key",     "materialized",
-    "over",  "partition", "rollup",   "set",    "sets", "vacuum",  "varying"};
-// A name behind one of these is no function's: INSERT INTO t (a, b), COPY t (a), ... AS t (a), EXECUTE p (1).
-constexpr std::array<std::string_view, 9> kBeforeColumns = {
-    "as", "copy", "execute", "exists", "into", "recursive", "references", "table", "with"};
-
-// Settings, as SET and RESET say them, that names hang on.
-constexpr std::array<std::string_view, 6> kNameGiving = {"all",    "authorization",         "role",
-                                                         "schema", "session_authorization", "search_path"};
-
-template <std::size_t N>
-bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
-  return std::ranges::any_of(words, [word](std::string_view each) { return equals(word, each); });
-}
-
-bool calls_nothing(std::string_view word) {
-  using Category = parser::KeywordCategory;
-  if (const parser::Keyword* keyword = parser::find_keyword(word); keyword != nullptr) {
-    if (keyword->category == Category::kReserved || keyword->category == Category::kColumnName) return true;
-  }
-  return is_one_of(word, kBeforeParenthesis);
 }
 
 class Reader {
@@ -241,7 +136,7 @@ class Reader {
     }
     if (word.empty()) return;
     if (equals(word, "execute") && begins_execution()) named_statement(false);
-    const std::uint32_t known = may_be_name(word) ? look_up(kNames, word) : 0;
+    const std::uint32_t known = kNameLengths.may_have(word) ? look_up(kNames, word) : 0;
     effects_.flags |= known;
     if (!is("(") || known != 0) return;
     if (equals(word, "set_config")) {
@@ -327,6 +222,10 @@ class Reader {
 }  // namespace
 
 StatementEffects effects_of(std::string_view text) {
+  return leaves_nothing(text) ? StatementEffects() : effects_by_tokens(text);
+}
+
+StatementEffects effects_by_tokens(std::string_view text) {
   return Reader(text).run();
 }
 

@@ -42,5 +42,7 @@ struct StatementEffects {
 };
 
 StatementEffects effects_of(std::string_view text);
+// The same, read off every token: what effects_of does when the words alone (plain_statement.h) do not tell.
+StatementEffects effects_by_tokens(std::string_view text);
 
 }  // namespace kintsugi::frontend

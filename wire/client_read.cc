@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "wire/client_messages.h"
 
@@ -9,10 +10,18 @@ namespace {
 constexpr std::string_view kTypes = "BCcdfDEHFPpQSX";
 constexpr std::string_view kShortTypes = "CcfDEHSX";
 constexpr std::uint64_t kShortBody = 10000;  // as PostgreSQL: PQ_SMALL_MESSAGE_LIMIT
+
+constexpr std::array<bool, 256> table_of(std::string_view types) {
+  std::array<bool, 256> table{};
+  for (const char type : types) table[static_cast<unsigned char>(type)] = true;
+  return table;
+}
+constexpr auto kIsKnown = table_of(kTypes);
+constexpr auto kIsShort = table_of(kShortTypes);
 }  // namespace
 
 bool is_known(char type) {
-  return type != 0 && kTypes.find(type) != std::string_view::npos;
+  return kIsKnown[static_cast<unsigned char>(type)];
 }
 
 Error unknown_type(char type) {
@@ -22,8 +31,7 @@ Error unknown_type(char type) {
 }
 
 std::uint64_t max_body(char type, std::uint64_t max_message) {
-  bool is_short = type != 0 && kShortTypes.find(type) != std::string_view::npos;
-  return is_short ? std::min(kShortBody, max_message) : max_message;
+  return kIsShort[static_cast<unsigned char>(type)] ? std::min(kShortBody, max_message) : max_message;
 }
 
 Result<std::optional<FrameHead>> peek(std::string_view bytes, std::uint64_t max_message) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "frontend/plain_statement.h"
+
 namespace kintsugi::frontend {
 namespace {
 
@@ -87,6 +91,42 @@ TEST(StatementEffects, FunctionsThatAreNotPostgresOwn) {
         "CREATE TABLE IF NOT EXISTS a.t (a character varying (10))", "EXECUTE p (1)",
         "EXPLAIN (ANALYZE) SELECT 1"}) {
     EXPECT_EQ(flags(text), 0U) << text;
+  }
+}
+
+// The short way may say "read on" for nothing, and never "nothing" of something.
+TEST(StatementEffects, TheShortWayOverlooksNothing) {
+  const std::vector<std::string_view> pieces = {
+      "SELECT",  "set",    "SHOW",   "explain", "execute",    "EXECUTE", "insert",     "INTO", "as",
+      "with",    "t",      "f",      "count",   "in",         "values",  "set_config", "hold", "temp",
+      "lastval", "commit", "create", "do",      "pg_catalog", "a1",      "1",          "$1",   "$x$",
+      "e",       "E'",     "'",      "\"",      "\"f\"",      "U&\"",    "(",          ")",    ",",
+      ".",       ";",      "-",      "--",      "/",          "/*",      "*/",         "\n",   " ",
+      "  ",      "'a'",    "1e5",    "é",       "&"};
+  std::mt19937 random(7);
+  std::size_t plain = 0;
+  for (int round = 0; round < 300'000; ++round) {
+    std::string text = round % 2 == 0 ? "SELECT " : "";
+    for (std::size_t i = 0, count = 1 + random() % 9; i < count; ++i) {
+      text += pieces[random() % pieces.size()];
+      if (random() % 2 == 0) text += ' ';
+    }
+    if (!leaves_nothing(text)) continue;
+    ++plain;
+    const StatementEffects effects = effects_by_tokens(text);
+    ASSERT_TRUE(effects.flags == 0 && !effects.may_be_own && effects.named.empty()) << text;
+  }
+  EXPECT_GT(plain, 3'000U);
+}
+
+TEST(StatementEffects, TheShortWayIsTheWayOfOrdinaryStatements) {
+  for (const char* text :
+       {"SELECT abalance FROM pgbench_accounts WHERE aid = 12345;", "UPDATE t SET a = a - 1 WHERE b = $1",
+        "INSERT INTO t (a, b) VALUES (1, 'it''s') RETURNING a",
+        "SELECT \"u\".\"id\" FROM \"u\" WHERE \"u\".\"name\" = 'x' LIMIT 21",
+        "select count(*), coalesce(max(x), 0) / 2 from s.t where y in (1, 2) and z->>'k' = 'v' order by 1",
+        "BEGIN", "DELETE FROM t"}) {
+    EXPECT_TRUE(leaves_nothing(text)) << text;
   }
 }
 

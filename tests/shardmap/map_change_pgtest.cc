@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "shardmap/local_map.h"
+#include "shardmap/pg_session.h"
+#include "shardmap/sql_scripts.h"
 #include "tests/pg/cluster.h"
 #include "tests/shardmap/store_contract.h"
 
@@ -170,6 +172,25 @@ TEST_F(MapChangeTest, AShardThatIsAwayFollowsWhenItIsBack) {
   ASSERT_TRUE(change().edit({edit::AlterShard{"s2", {}, dsn("two"), {}, {}}}, soon()));
   EXPECT_EQ(*change().recover(0ms, soon()), 0);
   EXPECT_EQ(disagreement(), "");
+}
+
+TEST_F(MapChangeTest, ALocalMapThatAnOlderProgramLeftIsBroughtUp) {
+  const std::vector<std::string_view> now = sql_scripts::shard();
+  ASSERT_GT(now.size(), 1U);
+  for (std::size_t version = 1; version < now.size(); ++version) {
+    {
+      const auto session = PgSession::connect(dsn("one"), true, soon());
+      const std::vector<std::string_view> then(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(version));
+      ASSERT_TRUE(migrate_schema(**session, "kintsugi", then, "an older schema", soon()));
+    }
+    build();
+    EXPECT_EQ(disagreement(), "") << "from version " << version;
+    const auto session = PgSession::connect(dsn("one"), true, soon());
+    const auto versions =
+        (*session)->query("SELECT count(*), max(version) FROM kintsugi.schema_version", {}, soon());
+    EXPECT_EQ(versions->at(0), (PgRow{std::to_string(now.size()), std::to_string(now.size())}));
+    SetUp();  // new databases
+  }
 }
 
 TEST_F(MapChangeTest, KilledAnywhereEverythingAgreesWithinTenSeconds) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "shardmap/pg_session.h"
+#include "shardmap/sql_scripts.h"
 #include "tests/pg/cluster.h"
 #include "tests/shardmap/store_contract.h"
 
@@ -86,6 +87,21 @@ TEST_F(PostgresStoreTest, ANewerStoreIsRefused) {
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().sqlstate, "0A000");
   EXPECT_NE(store.error().message.find("version 99"), std::string::npos);
+}
+
+TEST_F(PostgresStoreTest, AnOlderStoreIsExtendedAndKeepsWhatItHas) {
+  const auto store = open();
+  (void)must(store->commit(must(store->load(soon())),
+                           MapEdit{edit::CreateMap{"m", MapKind::kRange, {KeyType::kInt}}}, {}, soon()));
+  const auto session = PgSession::connect(cluster_->dsn(), true, soon());
+  // As a program that knows one version more would do at its start, twice.
+  std::vector<std::string_view> later = sql_scripts::store_postgres();
+  later.emplace_back("ALTER TABLE shard ADD COLUMN region text NOT NULL DEFAULT 'here'");
+  for (int start = 0; start < 2; ++start) {
+    ASSERT_TRUE(migrate_schema(**session, "kintsugi_map", later, "the map store", soon()));
+  }
+  EXPECT_EQ((*session)->query("SELECT name FROM kintsugi_map.map", {}, soon())->size(), 1U);
+  EXPECT_FALSE(open_store(cluster_->dsn(), "", soon())) << "this program is now the older one";
 }
 
 TEST_F(PostgresStoreTest, ManyOpenAnEmptyStoreAtOnce) {

@@ -95,6 +95,11 @@ std::string path_of(const httplib::Request& request) {
   return request.target.substr(0, request.target.find_first_of("?#"));
 }
 
+bool is_open_to_all(std::string_view path) {
+  return path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/" ||
+         path == "/openapi.json";
+}
+
 // A parameter that nobody knows would be a filter that filters nothing.
 Status known_parameters(const Operation& operation, const httplib::Request& request) {
   const std::vector<std::string_view> known = parameters_in_query(operation);
@@ -307,10 +312,10 @@ void RestServer::Parts::serve(const httplib::Request& request, httplib::Response
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
     const Routed routed = route(method, path_of(request));
     if (routed.operation != nullptr) return run(routed, request, response);
-    if (!routed.allowed.empty()) {
-      response.set_header("Allow", routed.allowed);
-      return answer_problem(response, {.sqlstate = "42704", .message = "this path is for " + routed.allowed},
-                            405);
+    const std::string allowed = is_open_to_all(path_of(request)) ? "GET" : routed.allowed;
+    if (!allowed.empty()) {
+      response.set_header("Allow", allowed);
+      return answer_problem(response, {.sqlstate = "42704", .message = "this path is for " + allowed}, 405);
     }
     answer_problem(
         response,

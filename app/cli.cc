@@ -36,6 +36,12 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
   return words;
 }
 
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
                          const std::vector<std::string>& arguments) {
   const CLI::App& app = named_command(root);
@@ -54,7 +60,9 @@ int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
   }
   bool is_option = odd.starts_with("-");
   bool expects_command = !is_option && !known_words(app, false).empty();
-  if (odd.empty()) {
+  if (const auto words = known_words(app, false); odd.empty() && !words.empty()) {
+    std::cerr << path << ": which? " << listed(words) << "\n";
+  } else if (odd.empty()) {
     std::cerr << path << ": " << error.what() << "\n";
   } else if (is_option) {
     std::string name = odd.substr(0, odd.find('='));
@@ -83,6 +91,22 @@ std::vector<std::string> without_help_word(std::vector<std::string> arguments) {
   arguments.erase(arguments.begin());
   arguments.emplace_back("--help");
   return arguments;
+}
+
+// kintsugi help moev: there is no such command.
+int wrong_help(const CLI::App& root, const std::vector<std::string>& given) {
+  if (given.empty() || given.front() != "help") return kDone;
+  const CLI::App* app = &root;
+  for (std::size_t i = 1; i < given.size() && !given[i].starts_with("-"); ++i) {
+    const auto next = app->get_subcommands([&](const CLI::App* each) { return each->get_name() == given[i]; });
+    if (next.empty()) {
+      std::cerr << "kintsugi help: '" << given[i] << "' is not a command"
+                << did_you_mean(given[i], known_words(*app, false)) << "\nSee kintsugi --help\n";
+      return kWrongUsage;
+    }
+    app = next.front();
+  }
+  return kDone;
 }
 
 // What every command that talks to a router takes may stand anywhere: kintsugi --json shard list.
@@ -129,6 +153,7 @@ int run_command_line(const std::vector<std::string>& given) {
       "token in\n"
       "--token-file FILE or in KINTSUGI_TOKEN; --json prints JSON. kintsugi help COMMAND has examples.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by the state of things, 4 no router answers.");
+  if (const int wrong = wrong_help(root, given); wrong != kDone) return wrong;
   try {
     root.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back

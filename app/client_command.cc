@@ -37,6 +37,20 @@ int exit_code_of(const Error& error, int status) {
   return status == 409 || status == 412 || status == 422 ? kRefused : kFailed;
 }
 
+// A job's progress and its error for people, as SHOW JOBS has them.
+void in_words(Json& row) {
+  if (!row.is_object()) return;
+  if (const auto at = row.find("progress"); at != row.end() && at->is_object()) {
+    const auto number = [&](const char* member) { return at->value(member, Json(0)); };
+    const Json rows = number("rows"), total = number("total"), left = number("eta_s");
+    std::string text;
+    if (rows != 0 || total != 0) text = rows.dump() + (total != 0 ? " of " + total.dump() : "") + " rows";
+    if (left.is_number() && left != 0) text += ", " + std::to_string(left.get<long>()) + " s left";
+    *at = text;
+  }
+  if (const auto at = row.find("error"); at != row.end() && at->is_object()) *at = at->value("message", "");
+}
+
 }  // namespace
 
 ClientCommand add_client_command(CLI::App& parent, const std::string& name, const std::string& help,
@@ -121,7 +135,9 @@ void Talk::print(const Json& json, const std::vector<std::string>& columns) cons
   if (options_.json) {
     std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    std::cout << table_text(json.is_array() ? json : Json::array({json}), columns);
+    Json rows = json.is_array() ? json : Json::array({json});
+    for (Json& row : rows) in_words(row);
+    std::cout << table_text(rows, columns);
   }
 }
 

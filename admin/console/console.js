@@ -168,7 +168,7 @@ const why = error => [error.message, ...(error.detail || "").split("\n"), error.
 function Story({ job, onclose }) {
   return html`<${Dialog} title="Job ${job.id}: ${job.type} ${job.target}" onclose=${onclose}><p>${job.state}${job.progress && job.progress.rows ? `, ${job.progress.rows.toLocaleString("en")} rows, ${bytes(job.progress.bytes)}` : ""}</p>
     ${job.error ? html`<div class="plan bad">${why(job.error).map(line => html`<p>${line}</p>`)}</div>` : null}
-    <div class="scroll story"><${Table} items=${job.history || []} none="nothing yet" columns=${[{ name: "at", of: h => shown(h.at).replace("T", " ").slice(0, 19) }, { name: "what", long: true }]}/></div>
+    <div class="scroll story"><${Table} items=${[...(job.history || [])].sort((a, b) => (a.at > b.at) - (a.at < b.at))} none="nothing yet" columns=${[{ name: "at", of: h => shown(h.at).replace("T", " ").slice(0, 19) }, { name: "what", long: true }]}/></div>
     <div class="row end"><button class="go" autofocus onclick=${onclose}>Close</button></div></${Dialog}>`;
 }
 

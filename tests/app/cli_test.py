@@ -87,6 +87,9 @@ class Cli(unittest.TestCase):
             ("--hlp",): "no option --hlp (did you mean --help?)",
             ("version", "--jsn"): "no option --jsn (did you mean --json?)",
             ("version", "now"): "'now' is one word too many",
+            ("shard",): "kintsugi shard: which? list, add, set, remove",
+            ("help", "moev"): "'moev' is not a command (did you mean move?)",
+            ("help", "shard", "lsit"): "'lsit' is not a command (did you mean list?)",
             ("check-config",): "FILE is required",
             ("check-config", "a", "b"): "'b' is one word too many",
         }.items():

@@ -29,6 +29,8 @@ using std::chrono::milliseconds;
 namespace edit = shardmap::edit;
 
 constexpr const char* kSchemaMark = "schema";
+constexpr std::size_t kDifferencesShown = 10;
+constexpr int kAttemptsAtOnce = 10;
 constexpr milliseconds kShardDeadline{15000};
 constexpr milliseconds kSchemaDeadline{600000};
 
@@ -100,6 +102,13 @@ Status Provision::take_schema() {
   KG_TRY(const auto without, not_shared());
   const Deadline deadline = Deadline::in(kSchemaDeadline);
   KG_TRY(std::string sql, dump_schema(like_->dsn, without, deadline));
+  // What a move has on the other shard's tables is no matter of this one.
+  sql +=
+      "\nDO $$ DECLARE t record; BEGIN FOR t IN SELECT tgname, tgrelid::regclass AS rel FROM pg_trigger WHERE "
+      "tgparentid = 0 "
+      "AND tgname LIKE 'kintsugi#_fence#_%' ESCAPE '#' LOOP EXECUTE format('DROP TRIGGER %I ON %s', t.tgname, "
+      "t.rel); END "
+      "LOOP; END $$;\n";
   // With the schema, in the same transaction: that it is there.
   sql += "\n" + mark_statement(lease_.id(), kSchemaMark) + ";\n";
   KG_CHECK(lease_.renew());
@@ -114,6 +123,15 @@ Status Provision::check_schema() {
     KG_TRY(const auto there, shape_of(*target_, qualified(*table), soon()));
     if (here != there)
       reasons.push_back("table " + table->display() + " is not as on shard \"" + like_->name + "\"");
+  }
+  // Types, functions, views, sequences, rights and all else that pg_dump tells of.
+  KG_TRY(const auto without, not_shared());
+  const Deadline deadline = Deadline::in(kSchemaDeadline);
+  KG_TRY(const std::string here, dump_schema(like_->dsn, without, deadline));
+  KG_TRY(const std::string there, dump_schema(fresh_->dsn, without, deadline));
+  for (std::string& line : differences_of(here, like_->name, there, fresh_->name)) {
+    if (reasons.size() >= kDifferencesShown) break;
+    reasons.push_back(std::move(line));
   }
   if (reasons.empty()) return {};
   Error error = refusal(reasons);
@@ -166,22 +184,23 @@ Status Provision::fence() {
   return {};
 }
 
-Status Provision::drop() {
+// Writes go on when it returns. False: readers have the tables, and the triggers, disabled, are left for later.
+Result<bool> Provision::drop() {
   const Deadline patience = Deadline::in(tuning_.fence_patience);
   for (;;) {
-    // Writes go on before readers have ended.
     KG_TRY(const bool open, open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()));
-    if (!open && !patience.passed()) {
-      lease_.pause(tuning_.fence_retry_after);
-      KG_CHECK(lease_.go_on(false));
-      continue;
-    }
-    KG_TRY(const bool done, drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()));
-    if (done) return {};
+    if (open) break;
     if (patience.passed()) return fail("55P03", "a lock on a replicated table was not to be had");
     lease_.pause(tuning_.fence_retry_after);
     KG_CHECK(lease_.go_on(false));
   }
+  for (int n = 0; n < kAttemptsAtOnce; ++n) {
+    KG_TRY(const bool done, drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()));
+    if (done) return true;
+    lease_.pause(tuning_.fence_retry_after);
+    KG_CHECK(lease_.go_on(false));
+  }
+  return false;
 }
 
 Status Provision::copy_replicated() {
@@ -241,26 +260,33 @@ Status Provision::fill() {
 Status Provision::finish(const JobLease::Change& last) {
   KG_CHECK(connect());
   KG_CHECK(wait_until_taken(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+  std::vector<Leftover> left;
   for (const Shard* shard : stored_.map->shards()) {
     // Which shard it was made like is not in the record: the fence is on one of them.
     if (shard->id == fresh_->id) continue;
     KG_TRY(source_, open_session(shard->dsn, name_, lease_, soon()));
-    KG_CHECK(drop());
+    KG_TRY(const bool gone, drop());
+    if (!gone) left.push_back({shard->id, true, {}});
   }
   KG_CHECK(drop_marks(*target_, lease_.id(), soon()));
-  return lease_.update(last);
+  return lease_.update([&](JobRecord& record) {
+    record.leftovers = left;
+    last(record);
+  });
 }
 
 Status Provision::undo() {
   KG_TRY(stored_, map_.newest(soon()));
   name_ = job_name(stored_.map->store_id(), lease_.id());
+  std::vector<Leftover> left;
   for (const Shard* shard : stored_.map->shards()) {
     if (shard->name == lease_.record().info.request.shard) continue;
     KG_TRY(source_, open_session(shard->dsn, name_, lease_, soon()));
     KG_CHECK(end_predecessors(*source_, name_, soon()));
-    KG_CHECK(drop());
+    KG_TRY(const bool gone, drop());
+    if (!gone) left.push_back({shard->id, true, {}});
   }
-  return {};
+  return lease_.update([&left](JobRecord& record) { record.leftovers = left; });
 }
 
 }  // namespace kintsugi::splitmerge

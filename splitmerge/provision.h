@@ -34,7 +34,7 @@ class Provision {
   Status check_schema();
   Status set_sequences_apart();
   Status fence();
-  Status drop();
+  Result<bool> drop();
   Status copy_replicated();
 
   shardmap::MapStore& store_;

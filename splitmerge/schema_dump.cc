@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -148,6 +149,46 @@ Status apply_schema(const std::string& dsn, const std::string& sql, Deadline dea
   input.write(sql);
   return run({"psql", "-X", "-q", "--no-password", "--single-transaction", "-v", "ON_ERROR_STOP=1"}, dsn,
              input.path(), "/dev/null", deadline);
+}
+
+namespace {
+
+bool is_compared(std::string_view line) {
+  for (const char* word : {"--", "\\", "    START WITH", "    INCREMENT BY", "    MINVALUE", "    MAXVALUE",
+                           "    NO M", "    CACHE"}) {
+    if (line.starts_with(word)) return false;
+  }
+  return !line.empty() && line.find("kintsugi_fence_") == std::string_view::npos &&
+         line.find(" REPLICA IDENTITY ") == std::string_view::npos;
+}
+
+// Sorted: two servers need not tell the same things in the same order.
+std::vector<std::string> lines_of(const std::string& dump) {
+  std::vector<std::string> lines;
+  std::istringstream in(dump);
+  for (std::string line; std::getline(in, line);) {
+    // The last of a list has no comma, and which one is last is of no matter.
+    if (line.ends_with(',')) line.pop_back();
+    if (is_compared(line)) lines.push_back(line);
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> differences_of(const std::string& one, const std::string& one_name,
+                                        const std::string& other, const std::string& other_name) {
+  const std::vector<std::string> here = lines_of(one);
+  const std::vector<std::string> there = lines_of(other);
+  std::vector<std::string> differences;
+  std::set_difference(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(differences));
+  for (std::string& line : differences) line += " (on " + one_name + " only)";
+  const auto both = static_cast<std::ptrdiff_t>(differences.size());
+  std::set_difference(there.begin(), there.end(), here.begin(), here.end(), std::back_inserter(differences));
+  for (auto line = differences.begin() + both; line != differences.end(); ++line)
+    *line += " (on " + other_name + " only)";
+  return differences;
 }
 
 }  // namespace kintsugi::splitmerge

@@ -21,4 +21,9 @@ Result<std::string> dump_tables(const std::string& dsn, const std::vector<std::s
 // All of it in one transaction.
 Status apply_schema(const std::string& dsn, const std::string& sql, Deadline deadline);
 
+// Lines that only one of two such dumps has, each with " (on NAME only)" behind it. The numbers that sequences
+// count by differ between shards, and what a move has on a shard while it runs is no part of its schema.
+std::vector<std::string> differences_of(const std::string& one, const std::string& one_name,
+                                        const std::string& other, const std::string& other_name);
+
 }  // namespace kintsugi::splitmerge

@@ -103,6 +103,66 @@ TEST_F(ProvisionTest, WritesToReplicatedTablesDoNotGetByTheNewShard) {
   expect_clean();
 }
 
+TEST_F(ProvisionTest, AReaderThatStaysKeepsNobodyFromWriting) {
+  pgtest::Connection readers[]{pgtest::Connection(dsn(1)), pgtest::Connection(dsn(2))};
+  for (auto& reader : readers) {
+    reader.query("BEGIN");
+    reader.query("SELECT count(*) FROM plans");
+  }
+  JobRunnerOptions with = options();
+  with.tuning.fence_retry_after = 10ms;
+  start_runner(with);
+  const JobInfo job = done(provision());
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  for (int i = 1; i <= 2; ++i) pgtest::psql(dsn(i), "UPDATE plans SET name = 'new' WHERE id = 1");
+  for (auto& reader : readers) reader.query("COMMIT");
+  expect_clean();
+}
+
+// Not the tables alone: whatever pg_dump tells of.
+TEST_F(ProvisionTest, WhatIsNotAsOnTheOthersIsNamed) {
+  on_both(
+      "COMMENT ON TABLE orders IS 'the orders'; CREATE VIEW sad AS SELECT * FROM orders WHERE m = 'sad'; "
+      "CREATE DOMAIN "
+      "percent AS int CHECK (VALUE BETWEEN 0 AND 100); CREATE TYPE place AS (street text, n percent); GRANT "
+      "SELECT ON "
+      "orders TO PUBLIC");
+  // A move's fence on the other shard does not come along.
+  for (int i = 1; i <= 2; ++i)
+    pgtest::psql(
+        dsn(i),
+        "CREATE TRIGGER kintsugi_fence_99_in BEFORE INSERT ON orders FOR EACH ROW WHEN (NEW.tenant < 0) "
+        "EXECUTE FUNCTION kintsugi.refuse_moved('99')");
+  pgtest::psql(third(), "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+  start_runner();
+  const JobInfo job = done(provision());
+  ASSERT_EQ(job.state, JobState::kFailed) << story(job);
+  EXPECT_NE(job.error->detail.find("CREATE FUNCTION public.mine() RETURNS integer (on s3 only)"),
+            std::string::npos)
+      << story(job);
+  EXPECT_EQ(map()->shard_named("s3")->state, shardmap::ShardState::kPreparing);
+  pgtest::psql(
+      third(),
+      "DROP FUNCTION mine(); DROP VIEW sad; COMMENT ON TABLE orders IS 'others'; REVOKE SELECT ON orders "
+      "FROM PUBLIC");
+  ASSERT_TRUE(jobs().resume(job.id, soon()));
+  const JobInfo second = must(jobs().wait(job.id, soon()));
+  ASSERT_EQ(second.state, JobState::kFailed) << story(second);
+  for (const char* line : {"CREATE VIEW public.sad", "COMMENT ON TABLE public.orders IS 'others'; (on s3 only)",
+                           "GRANT SELECT ON TABLE public.orders TO PUBLIC;"})
+    EXPECT_NE(second.error->detail.find(line), std::string::npos) << line << "\n" << story(second);
+  pgtest::psql(
+      third(),
+      "CREATE VIEW sad AS SELECT * FROM orders WHERE m = 'sad'; COMMENT ON TABLE orders IS 'the orders'; "
+      "GRANT SELECT ON orders TO PUBLIC");
+  ASSERT_TRUE(jobs().resume(job.id, soon()));
+  const JobInfo third_time = must(jobs().wait(job.id, soon()));
+  ASSERT_EQ(third_time.state, JobState::kDone) << story(third_time);
+  EXPECT_EQ(pgtest::psql(third(), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
+  for (int i = 1; i <= 2; ++i) pgtest::psql(dsn(i), "DROP TRIGGER kintsugi_fence_99_in ON orders");
+  expect_clean();
+}
+
 TEST_F(ProvisionTest, ADatabaseThatIsNotEmptyIsLeftAsItIs) {
   pgtest::psql(third(), "CREATE TABLE orders (mine int); INSERT INTO orders VALUES (1)");
   start_runner();

@@ -215,7 +215,8 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
 // Whether rows of a subquery lie where the row lies that it is evaluated for.
 bool Analyzer::linked(const Distribution& inner, const Block& block) const {
   for (const Block* each = &block; each != nullptr; each = each->outer) {
-    if (!each->from_done || each->from.kind != Kind::kSharded) continue;
+    if (!each->from_done || each->from.kind != Kind::kSharded || each->from.mapping != inner.linked_by)
+      continue;
     Distribution links;
     links.keys = inner.links;
     if (keys_match(each->from, links, each->equalities)) return true;
@@ -248,6 +249,7 @@ void Analyzer::walk_subquery(const parser::Subquery& subquery, Block& block) {
     }
     Distribution links;
     links.links = std::move(seen);
+    links.linked_by = inner.mapping;
     // A positive IN among AND's arms also says what the outer keys are.
     if (linked(links, block)) return;
   }

@@ -406,7 +406,8 @@ Distribution Analyzer::joined(const Distribution& left, const Distribution& righ
                               const Equalities& equal) const {
   if (type == Join::Type::kRight) return joined(right, left, Join::Type::kLeft, equal);
   // A LATERAL query over rows that have the key of the row beside it.
-  if (!right.links.empty() && left.kind == Kind::kSharded && type != Join::Type::kFull) {
+  if (!right.links.empty() && left.kind == Kind::kSharded && left.mapping == right.linked_by &&
+      type != Join::Type::kFull) {
     Distribution linked_keys;
     linked_keys.keys = right.links;
     if (keys_match(left, linked_keys, equal)) return left;
@@ -488,6 +489,7 @@ void Analyzer::from(parser::List<const parser::FromItem*> items, const parser::E
 // The outer keys that all rows of this block have.
 void Analyzer::find_links(Block& block, TermId low, TermId high) {
   if (block.from.kind != Kind::kSharded) return;
+  block.from.linked_by = block.from.mapping;
   for (const KeyTerms& key : block.from.keys) {
     std::vector<KeyTerms> found{{}};
     for (const TermId term : key) {

@@ -373,6 +373,7 @@ Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block*
   if (limited && !top && shape.distribution.kind == Kind::kSharded) {
     Distribution spread = Distribution::spread("LIMIT or OFFSET in a subquery over several shards");
     spread.links = shape.distribution.links;
+    spread.linked_by = shape.distribution.linked_by;
     shape.distribution = std::move(spread);
   }
   return shape;
@@ -384,8 +385,10 @@ Distribution Analyzer::clauses(const parser::Select& select, Block& block,
   Distribution now = block.from;
   const auto lose = [&](const std::string& why) {
     std::vector<KeyTerms> links = std::move(now.links);
+    const shardmap::Mapping* linked_by = now.linked_by;
     now = Distribution::spread(why);
     now.links = std::move(links);
+    now.linked_by = linked_by;
   };
   if (!block.problem.empty()) {
     now = Distribution::spread(block.problem);

@@ -38,6 +38,7 @@ struct Distribution {
   std::vector<KeyTerms> keys;   // kSharded: each is the key of a row's shard; empty: a row's key is not known
   std::vector<KeyTerms> links;  // outer keys that all its rows have: evaluated beside such a row it is whole
   std::string why;
+  const shardmap::Mapping* linked_by = nullptr;  // the map of `links`: only rows of its tables lie by them
 
   static Distribution spread(std::string reason) { return {Kind::kSpread, nullptr, {}, {}, std::move(reason)}; }
 };

@@ -219,3 +219,45 @@ SELECT sum(i.price) FROM items i, orders o WHERE (o.id = i.order_id AND o.status
 --     s1, s2, s3: SELECT "id", "status", "qty" FROM "public"."orders" AS "o" WHERE (((o.status = 'a')) OR ((o.status = 'b') AND (o.qty = 2))) /* keys 1 */
 --   text: SELECT sum(i.price) FROM kg_0 i, kg_1 o WHERE (o.id = i.order_id AND o.status = 'a' AND i.price > 1) OR (o.id = i.order_id AND o.status = 'b' AND o.qty = 2 AND i.price > 2)
 
+SELECT v FROM moves m WHERE EXISTS (SELECT 1 FROM orders o WHERE o.tenant_id = m.id)
+-- tier 4: gather on s1
+--   kg_1 of public.orders (tenant_id bigint)
+--     s1, s2, s3: SELECT "tenant_id" FROM "public"."orders" AS "o"
+--   kg_0 of public.moves (id integer, v text)
+--     s1: SELECT "id", "v" FROM "public"."moves" AS "m" WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
+--     s2: SELECT "id", "v" FROM "public"."moves" AS "m"
+--   text: SELECT v FROM kg_0 m WHERE EXISTS (SELECT 1 FROM kg_1 o WHERE o.tenant_id = m.id)
+
+SELECT v FROM moves WHERE id IN (SELECT tenant_id FROM orders)
+-- tier 4: gather on s1
+--   kg_0 of public.moves (id integer, v text)
+--     s1: SELECT "id", "v" FROM "public"."moves" AS "moves" WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE)
+--     s2: SELECT "id", "v" FROM "public"."moves" AS "moves"
+--   kg_1 of public.orders (tenant_id bigint)
+--     s1, s2, s3: SELECT "tenant_id" FROM "public"."orders" AS "orders"
+--   text: SELECT v FROM kg_0 AS "moves" WHERE id IN (SELECT tenant_id FROM kg_1 AS "orders")
+
+SELECT m.id, (SELECT max(o.status) FROM orders o WHERE o.tenant_id = m.id) FROM moves m
+-- tier 4: gather on s1
+--   kg_1 of public.orders (tenant_id bigint, status text), index on tenant_id
+--     s1, s2, s3: SELECT "tenant_id", "status" FROM "public"."orders" AS "o"
+--   kg_0 of public.moves (id integer)
+--     s1: SELECT "id" FROM "public"."moves" AS "m" WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
+--     s2: SELECT "id" FROM "public"."moves" AS "m"
+--   text: SELECT m.id, (SELECT max(o.status) FROM kg_1 o WHERE o.tenant_id = m.id) FROM kg_0 m
+
+SELECT m.id, l.id FROM moves m, LATERAL (SELECT o.id FROM orders o WHERE o.tenant_id = m.id LIMIT 1) l
+-- tier 4: gather on s1
+--   kg_1 of public.orders (tenant_id bigint, id bigint)
+--     s1, s2, s3: SELECT "tenant_id", "id" FROM "public"."orders" AS "o"
+--   kg_0 of public.moves (id integer)
+--     s1: SELECT "id" FROM "public"."moves" AS "m" WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
+--     s2: SELECT "id" FROM "public"."moves" AS "m"
+--   text: SELECT m.id, l.id FROM kg_0 m, LATERAL (SELECT o.id FROM kg_1 o WHERE o.tenant_id = m.id LIMIT 1) l
+
+SELECT m.id, w FROM moves m, LATERAL (SELECT w FROM moves2 o WHERE o.id = m.id LIMIT 1) l
+-- tier 2: 2 shards
+--   s1: SELECT m.id, w FROM moves m, LATERAL (SELECT w FROM moves2 o WHERE (("o"."id" >= '10'::integer AND "o"."id" < '20'::integer) IS NOT TRUE) AND (o.id = m.id) LIMIT 1) l WHERE (("m"."id" >= '10'::integer AND "m"."id" < '20'::integer) IS NOT TRUE)
+--   s2: (own text)
+--   merge: concatenate
+

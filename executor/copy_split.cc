@@ -389,10 +389,15 @@ Status CopySplitter::give(std::string_view row) {
                         .message = "the sharding key of a row is NULL",
                         .hint = "Every row of a sharded table needs its key."});
     }
+    const std::size_t begin = key_.size();
     const Status put = binary ? shardmap::append_binary(types[k], binary_type_of(types[k], field.value.size()),
                                                         field.value, key_)
                               : shardmap::append_text(types[k], field.value, key_);
     if (!put) return with_line(put.error());
+    if (k < plan_.limits.size() && !planner::store_as(plan_.limits[k], types[k], begin, key_))
+      return with_line({.sqlstate = std::string(sqlstate::kNotSupported),
+                        .message = "the sharding key of a row has more digits than its column",
+                        .hint = "Round it first: where the row belongs depends on it."});
   }
   return to_key_owner(row);
 }

@@ -80,16 +80,18 @@ std::optional<Error> misspelt(std::string_view text, const Error& problem) {
   return std::nullopt;
 }
 
+Error no_such_setting(std::string_view name) {
+  return Error{.sqlstate = "42602",
+               .message = "invalid configuration parameter name \"" + std::string(name) + "\"",
+               .detail = "\"kintsugi\" is a reserved prefix.",
+               .hint = "There are kintsugi.tenant and kintsugi.shard_new_tables."};
+}
+
 std::optional<Error> bad_setting(const parser::Statement& statement) {
   constexpr std::string_view kOurs = "kintsugi.", kTables = "kintsugi.shard_new_tables";
   const auto* set = statement.get<parser::Set>();
   if (set == nullptr || !set->name.starts_with(kOurs)) return std::nullopt;
-  if (set->name != kTables) {
-    return Error{.sqlstate = "42602",
-                 .message = "invalid configuration parameter name \"" + std::string(set->name) + "\"",
-                 .detail = "\"kintsugi\" is a reserved prefix.",
-                 .hint = "There are kintsugi.tenant and kintsugi.shard_new_tables."};
-  }
+  if (set->name != kTables) return no_such_setting(set->name);
   if (set->form != parser::Set::Form::kValue || set->values.size() != 1) return std::nullopt;
   const std::string value(set->values[0].text);
   const std::size_t open = value.find('(');

@@ -14,6 +14,9 @@ namespace kintsugi::frontend {
 // ours.
 [[nodiscard]] std::optional<Error> misspelt(std::string_view text, const Error& problem);
 
+// PostgreSQL's words for a name under a prefix that is an extension's own.
+[[nodiscard]] Error no_such_setting(std::string_view name);
+
 // SET kintsugi.something: 42602 when there is no such setting, 22023 when it cannot have that value.
 [[nodiscard]] std::optional<Error> bad_setting(const parser::Statement& statement);
 

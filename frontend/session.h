@@ -149,7 +149,7 @@ class Session {
   bool pass_if_leased(const wire::Frame& frame);
   void note_execution(std::uint32_t effects);
   void note_custom_settings(const StatementEffects& effects);
-  [[nodiscard]] std::optional<Error> sets_tenant(const StatementEffects& effects) const;
+  [[nodiscard]] std::optional<Error> misuses_own_setting(const StatementEffects& effects) const;
   std::optional<Error> refuse_sequence_state(std::uint32_t effects);
   void block_until_drained();
   void expect(executor::Expected&& expected);
@@ -255,6 +255,7 @@ class Session {
   io::Task<> ask_names();
   io::Task<> refresh_catalog();
   [[nodiscard]] bool want_fresh_catalog() const;
+  [[nodiscard]] bool must_read_catalog(const KnownStatement& known, bool unknown_names) const;
 
   // ---- statements that a move has met (session_repeat.cc)
   void begin_unit(bool writes);
@@ -289,7 +290,8 @@ class Session {
 
   // ---- what a statement is and where it goes (session_route.cc) ----
   [[nodiscard]] bool names_are_known() const;
-  [[nodiscard]] bool standard_strings() const;
+  [[nodiscard]] bool standard_strings();
+  void note_how_texts_are_read();
   NamesRef names();
   NamesRef names_with_changes(NamesRef meaning);
   void note_definition(const planner::Ddl& ddl, const std::string& text);
@@ -427,8 +429,12 @@ class Session {
   bool names_known_ = false;
   NamesRef names_;
   const executor::Settings* names_settings_ = nullptr;
+  executor::SettingsRef read_as_;  // the reported values that the next two were read from
+  bool standard_strings_ = true;
+  bool utf8_ = true;
   std::uint64_t planned_epoch_ = 0;  // of the map that what runs was planned on; 0: nothing runs
   bool refreshed_ = false;           // the catalogue has been read again for the message that comes again
+  bool defined_ = false;             // something since the catalogue was read: the next statement waits for it
   struct MapChange {
     shardmap::Table table;
     bool forget = false;

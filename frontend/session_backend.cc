@@ -100,8 +100,10 @@ void Session::note_events() {
   }
   measured_.failed += events.errors;
   if (events.preparation_failed) preparation_failed_ = true;
-  if (events.ddl && worker_.services().catalogs != nullptr)
+  if (events.ddl && worker_.services().catalogs != nullptr) {
+    defined_ = true;
     worker_.services().catalogs->refresh("a definition", [] {});
+  }
   if (events.barrier_failed) {
     local_skip_ = true;
     if (txn_.implicit) {  // its BEGIN was skipped with the rest

@@ -21,6 +21,14 @@ Error gone() {
 
 // COPY FROM STDIN: each row to its shard while it comes, all of them in one transaction.
 io::Task<StatementEnd> Session::run_copy_in(planner::CopyIn plan, Run* run) {
+  note_how_texts_are_read();
+  if (const shardmap::Mapping* mapping = worker_.map()->mapping(plan.map); mapping != nullptr && !utf8_) {
+    if (std::ranges::find(mapping->key_types(), shardmap::KeyType::kText) != mapping->key_types().end())
+      co_return StatementEnd::refused(
+          {.sqlstate = std::string(sqlstate::kNotSupported),
+           .message = "COPY into a table with a text as its sharding key while client_encoding is not UTF8",
+           .hint = "SET client_encoding = 'UTF8' and convert the data first (iconv -t UTF-8)."});
+  }
   executor::CopyInRequest request;
   const std::string stage = std::move(plan.stage);
   const std::vector<std::string> fill = std::move(plan.fill);

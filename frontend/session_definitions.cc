@@ -189,6 +189,7 @@ io::Task<> Session::refresh_catalog() {
     refreshing->waiter = nullptr;
   }
   refreshed_ = true;
+  if (!txn_.open) defined_ = false;
 }
 
 }  // namespace kintsugi::frontend

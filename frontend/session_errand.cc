@@ -192,7 +192,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
   bool unknown_names = false;
   refreshed_ = false;
   KnownRef known = look_up(*text, statement, normal, &unknown_names);
-  if (unknown_names && want_fresh_catalog()) {
+  if (must_read_catalog(*known, unknown_names)) {
     auto refreshing = refresh_catalog();
     co_await std::move(refreshing);
     known = look_up(*text, statement, normal, nullptr);
@@ -257,6 +257,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
                                             parser::Normaliser* normal, const Answering* answering) {
   std::optional<Deadline> until;
   std::string worked;
+  int rounds = 0;
   for (;;) {
     const std::uint64_t version = worker_.routing().version;
     auto plan = plan_of(*known, *normal, statement.begin, {});
@@ -265,7 +266,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
       co_return StatementEnd::refused(plan.error());
     }
     if (const auto* work = std::get_if<planner::WorkOut>(&*plan)) {
-      if (!worked.empty()) co_return StatementEnd::refused(not_worked_out());
+      if (++rounds > kWorkOutRounds) co_return StatementEnd::refused(not_worked_out());
       auto working = work_out(*work);
       auto done = co_await std::move(working);
       if (!done) co_return StatementEnd::refused(done.error());
@@ -290,6 +291,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
         measure_plan(known, run.plan);
       auto running = run_plan(std::move(run));
       StatementEnd end = co_await std::move(running);
+      defined_ |= !end.failed && executor::is_ddl(end.tag);
       if (!until) until = hold_deadline();
       auto waiting = wait_to_repeat(&end, version, *until);
       if (!co_await std::move(waiting)) co_return end;
@@ -352,13 +354,16 @@ PreparedTextRef Session::with_text(const PreparedText& prepared, std::string tex
 
 // A portal whose plan wants values worked out gets the statement that has them.
 io::Task<Status> Session::work_out_portal(Portal* portal) {
-  auto working = work_out(std::get<planner::WorkOut>(portal->plan));
-  auto done = co_await std::move(working);
-  if (!done) co_return fail(std::move(done).error());
-  portal->statement = with_text(*portal->statement, std::move(*done));
-  portal->version = 0;
-  auto planning = plan_anew(portal);
-  if (Status planned = co_await std::move(planning); !planned) co_return planned;
+  for (int round = 0; round < kWorkOutRounds && std::holds_alternative<planner::WorkOut>(portal->plan);
+       ++round) {
+    auto working = work_out(std::get<planner::WorkOut>(portal->plan));
+    auto done = co_await std::move(working);
+    if (!done) co_return fail(std::move(done).error());
+    portal->statement = with_text(*portal->statement, std::move(*done));
+    portal->version = 0;
+    auto planning = plan_anew(portal);
+    if (Status planned = co_await std::move(planning); !planned) co_return planned;
+  }
   if (std::holds_alternative<planner::WorkOut>(portal->plan)) co_return fail(not_worked_out());
   co_return Status{};
 }

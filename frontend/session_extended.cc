@@ -49,7 +49,7 @@ bool Session::on_parse(const wire::Frame& frame) {
     reject_extended(*error);
     return true;
   }
-  if (auto error = sets_tenant(effects)) {
+  if (auto error = misuses_own_setting(effects)) {
     reject_extended(*error);
     return true;
   }

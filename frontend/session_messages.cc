@@ -2,6 +2,7 @@
 // its message or leaves everything as it was and says what it waits for; then the same message comes again.
 #include <algorithm>
 
+#include "frontend/own_forms.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "wire/client_messages.h"
@@ -117,16 +118,20 @@ std::optional<Error> Session::refuse_sequence_state(std::uint32_t effects) {
           "client keeps one connection, so the next INSERT and lastval() will work."};
 }
 
-// A setting of PostgreSQL's with that name guards nothing.
-std::optional<Error> Session::sets_tenant(const StatementEffects& effects) const {
-  constexpr std::string_view kTenant = "kintsugi.tenant";
-  const auto named = [kTenant](const std::string& name) { return name == kTenant; };
-  if (std::ranges::none_of(effects.custom_settings, named) &&
-      std::ranges::none_of(effects.local_custom_settings, named))
-    return std::nullopt;
-  if (!routes()) return not_routed();
-  return Error{.sqlstate = std::string(sqlstate::kNotSupported),
-               .message = "kintsugi.tenant is set with SET kintsugi.tenant = '...' in a statement of its own"};
+// PostgreSQL takes any name with a dot: a misspelt one of ours would be taken and do nothing, and a setting of
+// PostgreSQL's with the name of the guard's guards nothing.
+std::optional<Error> Session::misuses_own_setting(const StatementEffects& effects) const {
+  for (const auto* names : {&effects.custom_settings, &effects.local_custom_settings}) {
+    for (const std::string& name : *names) {
+      if (!name.starts_with("kintsugi.") || name == "kintsugi.shard_new_tables") continue;
+      if (name != "kintsugi.tenant") return no_such_setting(name);
+      if (!routes()) return not_routed();
+      return Error{
+          .sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "kintsugi.tenant is set with SET kintsugi.tenant = '...' in a statement of its own"};
+    }
+  }
+  return std::nullopt;
 }
 
 void Session::protocol_violation(const Error& error) {

@@ -185,7 +185,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
                           .bytes = value ? std::string_view(*value) : std::string_view()});
   }
   std::optional<Deadline> until;
-  bool worked = false;
+  int rounds = 0;
   for (;;) {
     const std::uint64_t version = worker_.routing().version;
     const KnownStatement& inner = known_of(*prepared, nullptr);
@@ -199,7 +199,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
       continue;
     }
     if (const auto* work = std::get_if<planner::WorkOut>(&*plan); work != nullptr) {
-      if (std::exchange(worked, true)) co_return StatementEnd::refused(not_worked_out());
+      if (++rounds > kWorkOutRounds) co_return StatementEnd::refused(not_worked_out());
       auto working = work_out(*work);
       auto done = co_await std::move(working);
       if (!done) co_return StatementEnd::refused(done.error());

@@ -101,7 +101,7 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
   PreparedText& prepared = **text;
   bool unknown_names = false;
   const KnownStatement& known = known_of(prepared, &unknown_names);
-  if (unknown_names && want_fresh_catalog()) {
+  if (must_read_catalog(known, unknown_names)) {
     if (lease_ && !leave_place()) return Handled::kBlocked;
     start_errand({.kind = Errand::kRefreshCatalog});
     return Handled::kBlocked;

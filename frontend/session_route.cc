@@ -3,6 +3,7 @@
 
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
+#include "parser/scanner.h"
 
 namespace kintsugi::frontend {
 
@@ -10,10 +11,49 @@ bool Session::names_are_known() const {
   return names_known_ || home() == 0;
 }
 
-bool Session::standard_strings() const {
-  const std::string* setting = reported_->find("standard_conforming_strings");
-  return setting == nullptr || *setting != "off";
+// What of the session's settings the router has to know to read a text as PostgreSQL does.
+void Session::note_how_texts_are_read() {
+  if (read_as_ == reported_) return;
+  read_as_ = reported_;
+  const std::string* strings = reported_->find("standard_conforming_strings");
+  const std::string* encoding = reported_->find("client_encoding");
+  standard_strings_ = strings == nullptr || *strings != "off";
+  utf8_ = encoding == nullptr || *encoding == "UTF8" || *encoding == "SQL_ASCII";
 }
+
+bool Session::standard_strings() {
+  note_how_texts_are_read();
+  return standard_strings_;
+}
+
+namespace {
+
+// '...' with a backslash, which is another string when standard_conforming_strings is off.
+bool has_backslash_strings(std::string_view text, parser::Range statement) {
+  if (text.substr(statement.begin, statement.end - statement.begin).find('\\') == std::string_view::npos)
+    return false;
+  parser::Scanner scanner(text.substr(0, statement.end), false);
+  scanner.seek(statement.begin);
+  for (;;) {
+    const parser::Token token = scanner.next();
+    if (token.kind == parser::TokenKind::kEnd || token.kind == parser::TokenKind::kError) return false;
+    const std::string_view own = token.of(text);
+    if (token.kind == parser::TokenKind::kEscapeString && own.front() == '\'' &&
+        own.find('\\') != std::string_view::npos)
+      return true;
+  }
+}
+
+KnownRef backslash_refusal() {
+  auto known = std::make_shared<KnownStatement>();
+  known->kind = StatementKind::kPlanned;
+  known->refusal = Error{.sqlstate = std::string(sqlstate::kNotSupported),
+                         .message = "a backslash in '...' while standard_conforming_strings is off",
+                         .hint = "Write E'...', or SET standard_conforming_strings = on."};
+  return known;
+}
+
+}  // namespace
 
 NamesRef Session::names() {
   if (names_ == nullptr || names_settings_ != settings_.get()) {
@@ -28,6 +68,10 @@ NamesRef Session::names() {
 KnownRef Session::look_up(std::string_view text, parser::Range statement, parser::Normaliser& normal,
                           bool* unknown_names) {
   const NamesRef meaning = names();
+  if (!standard_strings() && has_backslash_strings(text, statement)) {
+    static const KnownRef kRefused = backslash_refusal();
+    return kRefused;
+  }
   return worker_.book().look_up(text, statement, *meaning, worker_.routing(), normal, unknown_names);
 }
 
@@ -45,17 +89,24 @@ Result<planner::Plan> Session::plan_on_map(const KnownStatement& known, const pa
       return fail(std::move(*error));
   }
   const bool explains = known.kind == StatementKind::kExplainRoute;
-  auto plan = planner::make_plan(
-      *known.analysis,
-      {.normal = &normal, .begin = begin, .parameters = parameters, .past_holds = false, .explains = explains},
-      map);
+  note_how_texts_are_read();
+  const bool other_encoding = !utf8_;
+  auto plan = planner::make_plan(*known.analysis,
+                                 {.normal = &normal,
+                                  .begin = begin,
+                                  .parameters = parameters,
+                                  .past_holds = false,
+                                  .explains = explains,
+                                  .other_encoding = other_encoding},
+                                 map);
   if (guarded_ != nullptr && plan && !std::holds_alternative<planner::Route>(*plan) &&
       !std::holds_alternative<planner::Hold>(*plan)) {
     return fail(planner::outside(guard(), "a statement for several shards"));
   }
   if (!plan || !std::holds_alternative<planner::Hold>(*plan) || !txn_.open) return plan;
   // Who hands the shardlet over waits for the transactions that have written to it: they may not wait for him.
-  auto past = planner::make_plan(*known.analysis, {&normal, begin, parameters, true}, map);
+  auto past =
+      planner::make_plan(*known.analysis, {&normal, begin, parameters, true, false, other_encoding}, map);
   const auto* route = past ? std::get_if<planner::Route>(&*past) : nullptr;
   return route != nullptr && has_written(route->shard) ? past : plan;
 }
@@ -93,6 +144,13 @@ bool Session::want_fresh_catalog() const {
   return !refreshed_ && worker_.services().catalogs != nullptr;
 }
 
+// Before the statement is planned: a name was not found, or this session has defined something and nobody knows
+// it yet.
+bool Session::must_read_catalog(const KnownStatement& known, bool unknown_names) const {
+  const bool defined = defined_ && !txn_.open && known.kind == StatementKind::kPlanned;
+  return (unknown_names || defined) && want_fresh_catalog();
+}
+
 // ---- EXPLAIN (ROUTE) ----
 
 void Session::append_route_description(std::string& out) {
@@ -111,7 +169,7 @@ StatementEnd Session::explain_route(const KnownStatement& known, const parser::N
   if (describe) append_route_description(out);
   std::vector<std::string> lines = planner::lines_of(*plan, *worker_.map(), own);
   if (!std::holds_alternative<planner::Route>(*plan)) {
-    for (const std::string& call : planner::times_of(*known.analysis))
+    for (const std::string& call : planner::worked_out_of(*known.analysis))
       lines.push_back("worked out first: " + call);
   }
   for (const std::string& line : lines) {

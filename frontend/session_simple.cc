@@ -62,7 +62,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
   bool unknown_names = false;
   parser::Normaliser& normal = worker_.book().scratch;
   const KnownRef known = look_up(text, statement, normal, &unknown_names);
-  if (unknown_names && want_fresh_catalog()) return start_errand({.kind = Errand::kRefreshCatalog});
+  if (must_read_catalog(*known, unknown_names)) return start_errand({.kind = Errand::kRefreshCatalog});
   if (auto error = guard_refuses(*known)) {
     reject_query(*error);
     return true;
@@ -174,7 +174,7 @@ bool Session::pass_query(const wire::Frame& frame, std::string_view text, ShardI
     reject_query(*error);
     return true;
   }
-  if (auto error = sets_tenant(effects)) {
+  if (auto error = misuses_own_setting(effects)) {
     reject_query(*error);
     return true;
   }

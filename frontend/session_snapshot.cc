@@ -52,7 +52,9 @@ Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser
       seen_.isolation == SeenMaps::Isolation::kEachItsOwn) {
     return plan;
   }
-  if (!seen_.forgot && !saw_other_places(*known.analysis, {&normal, begin, parameters}, *plan)) return plan;
+  if (!seen_.forgot &&
+      !saw_other_places(*known.analysis, {&normal, begin, parameters, false, false, !utf8_}, *plan))
+    return plan;
   if (seen_.isolation == SeenMaps::Isolation::kUnknown) {
     seen_.ask = true;
     return planner::Plan(planner::Hold{});

@@ -64,6 +64,9 @@ struct StatementEnd {
   static StatementEnd refused(const Error& error, std::string_view routine = {});
 };
 
+// An expression first, and then what the key's type makes of its value.
+inline constexpr int kWorkOutRounds = 2;
+
 // Work for a message that is more than passing bytes on: done by the session's coroutine with nothing under
 // way, all connections put aside. The message has been consumed, or comes again when it is done.
 struct Errand {

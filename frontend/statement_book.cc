@@ -46,6 +46,14 @@ bool is_tenant(const parser::Statement& statement) {
          (show != nullptr && show->name == kName);
 }
 
+std::optional<Error> foreign_snapshot(const parser::Statement& statement) {
+  const auto* set = statement.get<parser::Set>();
+  if (set == nullptr || set->form != parser::Set::Form::kSnapshot) return std::nullopt;
+  return Error{.sqlstate = std::string(sqlstate::kNotSupported),
+               .message = "SET TRANSACTION SNAPSHOT: a snapshot that was exported is that of one shard",
+               .hint = "Leave out --jobs and --snapshot of pg_dump."};
+}
+
 StatementKind kind_of(const parser::Statement& statement) {
   using namespace parser;
   if (is_tenant(statement)) return StatementKind::kTenant;
@@ -124,6 +132,7 @@ KnownRef StatementBook::learn(std::string_view text, parser::Range statement, co
   *bytes += known->tree->bytes();
   if (known->kind == StatementKind::kSession) {
     known->refusal = bad_setting(*known->tree);
+    if (!known->refusal && routing.map->shards().size() > 1) known->refusal = foreign_snapshot(*known->tree);
     if (known->refusal) known->kind = StatementKind::kPlanned;
     return known;
   }

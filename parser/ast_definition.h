@@ -95,6 +95,10 @@ struct AlterCommand {
     kRenameTo,
     kSetSchema,
     kOwnerTo,
+    kAddIdentity,
+    kAlterIdentity,
+    kInherit,
+    kNoInherit,
     kOther
   };
   Kind kind = Kind::kOther;
@@ -104,11 +108,13 @@ struct AlterCommand {
   Constraint constraint;
   const Expr* expr = nullptr;  // SET DEFAULT, TYPE ... USING
   const TypeName* type = nullptr;
-  QualifiedName partition;
+  QualifiedName partition;  // or the parent of [NO] INHERIT
   bool if_exists = false;
   bool if_not_exists = false;
   bool cascade = false;
   bool concurrently = false;  // DETACH PARTITION
+  Range options;       // of ADD GENERATED AS IDENTITY, with their parentheses; empty where they would stand
+  bool steps = false;  // of an identity column: RESTART WITH a value, or SET of an option
   Range range;
 };
 

@@ -312,6 +312,12 @@ AlterCommand TreeBuilder::alter_command(G::AlterCommandContext* c) {
       break;
     case G::K_DROP: made.kind = c->con != nullptr ? Kind::kDropConstraint : Kind::kDropColumn; break;
     case G::K_OWNER: made.kind = Kind::kOwnerTo; break;
+    case G::K_INHERIT:
+    case G::K_NO:  // also NO FORCE ROW LEVEL SECURITY
+      if (c->par == nullptr) break;
+      made.kind = type(c->w) == G::K_INHERIT ? Kind::kInherit : Kind::kNoInherit;
+      made.partition = relation(c->par);
+      break;
     case G::K_ALTER: {
       const bool setting = type(c->act) == G::K_SET;
       if (type(c->act) == G::K_TYPE) {
@@ -325,6 +331,12 @@ AlterCommand TreeBuilder::alter_command(G::AlterCommandContext* c) {
         made.expr = expr(c->e);
       } else if (c->dd != nullptr) {
         made.kind = Kind::kDropDefault;
+      } else if (c->idn != nullptr) {
+        made.kind = Kind::kAddIdentity;
+        made.options = {range(c->idn).end, made.range.end};
+      } else if (!c->ids.empty()) {
+        made.kind = Kind::kAlterIdentity;
+        for (auto* change : c->ids) made.steps |= change->num != nullptr || change->so != nullptr;
       }
       break;
     }

@@ -184,7 +184,10 @@ List<Option> TreeBuilder::own_options(G::OwnOptionsContext* c) {
   return map(c->o, [this](auto* o) {
     Option made;
     made.name = own_name(o->n).text;
-    made.value = o->v != nullptr ? value_of(o->v) : own_name(o->w).text;
+    if (o->v != nullptr)
+      made.value = value_of(o->v);
+    else
+      made.value = o->w != nullptr ? own_name(o->w).text : "true";
     made.has_value = true;
     made.range = range(o);
     return made;

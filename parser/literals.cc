@@ -304,6 +304,16 @@ Result<std::string> decode_string(std::string_view text, Token token, char escap
   return value;
 }
 
+Result<std::string> decode_string_there(std::string_view text, Token token) {
+  if (token.kind != TokenKind::kUnicodeString) return decode_string(text, token);
+  Scanner scanner(text);
+  scanner.seek(token.end);
+  if (!is_keyword(text, scanner.next(), "uescape")) return decode_string(text, token);
+  KG_TRY(const std::string escape, decode_string(text, scanner.next()));
+  if (escape.size() != 1) return fail(sqlstate::kSyntaxError, "invalid Unicode escape character");
+  return decode_string(text, token, escape.front());
+}
+
 Result<std::string> decode_identifier(std::string_view text, Token token, char escape) {
   const std::string_view source = token.of(text);
   std::string name;

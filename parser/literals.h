@@ -14,6 +14,9 @@ namespace kintsugi::parser {
 // only. Fails when escapes make bytes that are not UTF-8.
 [[nodiscard]] Result<std::string> decode_string(std::string_view text, Token token, char escape = '\\');
 
+// The same of a token where it stands, with the UESCAPE clause that may be behind it.
+[[nodiscard]] Result<std::string> decode_string_there(std::string_view text, Token token);
+
 // The name an identifier token means, quoted or not.
 [[nodiscard]] Result<std::string> decode_identifier(std::string_view text, Token token, char escape = '\\');
 

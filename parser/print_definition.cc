@@ -75,11 +75,13 @@ void TreePrinter::put(const CreateTableAs* n) {
 void TreePrinter::put(const AlterTable* n) {
   static constexpr std::string_view kKinds[] = {
       "table", "index", "sequence", "view", "materialized-view", "foreign-table"};
-  static constexpr std::string_view kCommands[] = {
-      "add-column",       "drop-column",   "add-constraint",    "drop-constraint", "set-default",
-      "drop-default",     "set-not-null",  "drop-not-null",     "set-type",        "attach-partition",
-      "detach-partition", "rename-column", "rename-constraint", "rename-to",       "set-schema",
-      "owner-to",         "other"};
+  static constexpr std::string_view kCommands[] = {"add-column",        "drop-column",      "add-constraint",
+                                                   "drop-constraint",   "set-default",      "drop-default",
+                                                   "set-not-null",      "drop-not-null",    "set-type",
+                                                   "attach-partition",  "detach-partition", "rename-column",
+                                                   "rename-constraint", "rename-to",        "set-schema",
+                                                   "owner-to",          "add-identity",     "alter-identity",
+                                                   "inherit",           "no-inherit",       "other"};
   open("alter-" + std::string(kKinds[static_cast<std::size_t>(n->kind)]));
   table(n->table);
   flag(n->if_exists, "if-exists");

@@ -341,6 +341,7 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   Analyzer analyzer(*statement, normal, begin, names, catalog, map);
   std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
   place_setval(analyzer, statement->body(), *analysis);
+  place_sequence_read(analyzer, statement->body(), *analysis);
   analysis->whole = analyzer.whole;
   const bool unknown_before = std::exchange(analyzer.unknown_names, false);
   analysis->guard = GuardReader(analyzer, *statement).read();
@@ -349,6 +350,7 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   if (analysis->pour || (!std::holds_alternative<std::monostate>(analysis->several) &&
                          !std::holds_alternative<Error>(analysis->several)))
     analysis->times = one_time_for_all(analyzer);
+  analysis->folds = keys_worked_out(analyzer, analysis->times.has_value());
   // A table that is nowhere, beside sharded ones: no shard can say so for all, unless the rows come to the home
   // shard, where it may be a temporary one.
   if (!analysis->tables.empty() && !std::holds_alternative<GatherTemplate>(analysis->several))

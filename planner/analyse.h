@@ -50,6 +50,7 @@ std::vector<shardmap::ShardId> replicated_shards(const shardmap::ShardMap& map);
 // setval() of a sharded table's sequence (sequence.cc): noted on the way, placed at the end.
 void note_setval(Analyzer& analyzer, const parser::FuncCall& call);
 void place_setval(Analyzer& analyzer, const parser::StatementBody& body, Analysis& analysis);
+void place_sequence_read(Analyzer& analyzer, const parser::StatementBody& body, Analysis& analysis);
 
 // Tier 2 for the query, or why not.
 Result<FanOutTemplate> fan_out_of(Analyzer& analyzer, const parser::Query& query, const Shape& shape,

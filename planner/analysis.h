@@ -57,7 +57,8 @@ struct Values {
   std::span<const Parameter> parameters;
   // A write goes on although its shardlet is held: its transaction has written there before.
   bool past_holds = false;
-  bool explains = false;  // what would be worked out first stays as it is
+  bool explains = false;        // what would be worked out first stays as it is
+  bool other_encoding = false;  // than UTF8: a text beyond ASCII is not what the shard will read
 };
 
 class Analysis;
@@ -86,8 +87,9 @@ Result<Plan> make_plan(const Analysis& analysis, const Values& values, const sha
 [[nodiscard]] bool depends_on_parameters(const Analysis& analysis, const parser::Normaliser& normal);
 // It names tables that the home shard alone has, so that no other can describe it.
 [[nodiscard]] bool needs_home(const Analysis& analysis);
-// Calls of now() and the like that are worked out once before several shards get the statement.
-[[nodiscard]] std::vector<std::string> times_of(const Analysis& analysis);
+// What is worked out once before several shards get the statement: now() and the like, what keys are compared
+// with.
+[[nodiscard]] std::vector<std::string> worked_out_of(const Analysis& analysis);
 // Bytes held, for the statement cache.
 [[nodiscard]] std::size_t bytes_of(const Analysis& analysis);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/analysis.h"
+#include "planner/key_limit.h"
 #include "planner/key_set.h"
 #include "planner/text_template.h"
 
@@ -72,13 +73,14 @@ struct WorkOutTemplate {
   struct Cell {
     std::optional<std::size_t> position;  // in the row; none: behind its last value
     std::string expression;               // a default; empty: what stands there
+    std::string type;                     // to which it is cast; empty: none
   };
   std::vector<std::vector<Cell>> rows;
   TextTemplate head;            // up to the first row
   bool default_values = false;  // the statement says DEFAULT VALUES: `head` ends there
-  // UPDATE and DELETE: the text between the expressions.
+  // UPDATE and DELETE: the text between the expressions, which are ranges of the analysed text.
   std::vector<TextTemplate> parts;
-  std::vector<std::string> expressions;
+  std::vector<parser::Range> expressions;
 };
 
 // INSERT ... SELECT whose rows are read first and inserted then (plan.h, Pour).
@@ -93,6 +95,7 @@ struct InsertTemplate {
   std::string map;
   std::string display;
   std::vector<std::string> key;  // the columns' names
+  std::vector<KeyLimit> limits;  // and what they store of a value
   // For each row as analysed and each key column: where its value comes from; none: KG003 or not known, `why`.
   struct Value {
     std::optional<Source> source;
@@ -105,7 +108,8 @@ struct InsertTemplate {
   bool returning = false;
   std::optional<Error> unsplittable;  // why it cannot be for several shards
   std::optional<WorkOutTemplate> work_out;
-  std::optional<WorkOutTemplate> timed;  // only when the rows are for several shards: now() and the like
+  std::optional<WorkOutTemplate> unsure;  // only when a key is a value that cannot be read here
+  std::optional<WorkOutTemplate> timed;   // only when the rows are for several shards: now() and the like
 };
 
 // What the tenant guard knows of the statement.
@@ -138,6 +142,7 @@ class Analysis {
   std::optional<WorkOutTemplate> work_out;  // of an UPDATE or DELETE
   std::optional<PourTemplate> pour;         // wherever its rows are
   std::optional<WorkOutTemplate> times;     // now() and the like, before several shards get it
+  std::optional<WorkOutTemplate> folds;     // with what keys are compared with: fewer shards may get it then
 
   std::vector<TouchedTable> tables;  // each once
   std::vector<std::string> maps;     // of the tables, each once

@@ -105,7 +105,6 @@ void Analyzer::note_time(const parser::FuncCall& call) {
     other_times = true;
     return;
   }
-  precise_times |= !call.args.empty();
   const auto same = [&](const parser::Range& other) { return other.begin == call.range.begin; };
   // A WITH that is used twice is read twice.
   if (std::none_of(time_calls.begin(), time_calls.end(), same)) time_calls.push_back(call.range);

@@ -156,9 +156,10 @@ class Analyzer {
   std::vector<parser::Range> time_calls;  // in the main text, those without arguments
   // Columns without a name of their own that PostgreSQL calls after one of them: their ends, and that name.
   std::vector<std::pair<std::uint32_t, std::string>> named_by_time;
-  bool precise_times = false;  // some of them say how many digits they have
-  bool other_times = false;    // and there are more
-  bool once = false;           // the analysis holds for this very text only
+  bool other_times = false;  // and there are more
+  bool once = false;         // the analysis holds for this very text only
+  // What keys are compared with: constant, but only PostgreSQL knows what it is.
+  std::vector<parser::Range> folds;
 
   [[nodiscard]] std::optional<Source> source_of(const parser::Expr* expr);
   [[nodiscard]] const shardmap::ShardMap& map() const { return map_; }
@@ -261,6 +262,9 @@ class Analyzer {
   KeyCondition compare(std::string_view op, const parser::Expr* left, const parser::Expr* right,
                        const Record& record, const std::vector<std::vector<bool>>& reach,
                        const RelationUse& use);
+  // Whether PostgreSQL would fold it: literals, parameters, and what is immutable of them.
+  [[nodiscard]] bool is_constant(const parser::Expr* expr) const;
+  void fold(const parser::Expr* value);
   KeyCondition leaf_condition(KeyCondition::Op op, const parser::Expr* column, const Source& source,
                               const Record& record, const std::vector<std::vector<bool>>& reach,
                               const RelationUse& use);

@@ -180,6 +180,33 @@ std::vector<std::string> words_of(std::string_view text) {
   return {words.begin(), words.end()};
 }
 
+namespace {
+
+// The words that say what is written: the last one of a name with dots.
+std::set<std::string> written_in(std::string_view body) {
+  std::set<std::string> written;
+  std::string before, word;
+  bool named = false;  // the next word is
+  for (std::size_t i = 0; i <= body.size(); ++i) {
+    const char c = i < body.size() ? body[i] : ' ';
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '_' || c == '$' || byte >= 128) {
+      word += static_cast<char>(std::tolower(byte));
+      continue;
+    }
+    if (word.empty()) continue;
+    const bool filler = word == "only" || word == "table" || c == '.';
+    if (named && !filler) written.insert(word);
+    named = (named && filler) || word == "update" || word == "truncate" ||
+            (word == "into" && (before == "insert" || before == "merge")) ||
+            (word == "from" && before == "delete");
+    before = std::exchange(word, {});
+  }
+  return written;
+}
+
+}  // namespace
+
 // A body is read as words, not as a language: a name that stands in a comment counts, one that is put together
 // when it runs does not.
 void CatalogBuilder::find_mentions() {
@@ -192,26 +219,33 @@ void CatalogBuilder::find_mentions() {
   std::set<std::string> relations;
   for (const auto& [name, words] : named) relations.insert(name);
   std::vector<Function*> readers;
+  std::map<std::string, std::set<std::string>> written;  // by functions of that name
   for (auto& [key, function] : catalog_->functions_) {
     if (!function.reads_tables || function.schema == "pg_catalog" || function.body.empty()) continue;
     readers.push_back(&function);
     auto words = words_of(function.body);
     auto& all = named[function.name];
     all.insert(all.end(), words.begin(), words.end());
+    written[function.name].merge(written_in(function.body));
   }
   for (Function* function : readers) {
     std::set<std::string> seen{function->name};
     std::vector<std::string> left = words_of(function->body);
     function->body.clear();
+    std::set<std::string> writes = written[function->name];
     while (!left.empty()) {
       const std::string word = std::move(left.back());
       left.pop_back();
       const auto at = named.find(word);
       if (at == named.end() || !seen.insert(word).second) continue;
       if (relations.contains(word)) function->mentions.push_back(word);
+      if (const auto by = written.find(word); by != written.end())
+        writes.insert(by->second.begin(), by->second.end());
       left.insert(left.end(), at->second.begin(), at->second.end());
     }
     std::sort(function->mentions.begin(), function->mentions.end());
+    for (const std::string& name : function->mentions)
+      if (writes.contains(name)) function->writes.push_back(name);
   }
 }
 
@@ -245,6 +279,7 @@ CatalogPtr CatalogBuilder::finish() {
               static_cast<std::uint64_t>(function->returns_set) * 2 +
               static_cast<std::uint64_t>(function->reads_tables));
     for (const std::string& name : function->mentions) print.add(name);
+    for (const std::string& name : function->writes) print.add(name);
   }
   for (auto& [key, relation] : catalog_->relations_)
     std::sort(relation.children.begin(), relation.children.end());

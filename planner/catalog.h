@@ -76,6 +76,7 @@ struct Function {
   // it mentions, itself or through views and other functions.
   std::string body;
   std::vector<std::string> mentions;
+  std::vector<std::string> writes;  // those behind INSERT INTO, UPDATE, DELETE FROM, MERGE INTO, TRUNCATE
   friend bool operator==(const Function&, const Function&) = default;
 };
 

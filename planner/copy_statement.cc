@@ -10,6 +10,23 @@ namespace kintsugi::planner {
 using Kind = RelationUse::Kind;
 
 // COPY of some columns into a replicated table whose others each shard would fill in for itself.
+// ENCODING: the shards read other texts than are looked at here.
+std::optional<Error> Utilities::encodes_otherwise(const parser::Copy& copy, const RelationUse& use) {
+  const auto& types = use.mapping->key_types();
+  if (std::find(types.begin(), types.end(), shardmap::KeyType::kText) == types.end()) return std::nullopt;
+  for (const parser::Option& option : copy.options) {
+    if (option.name != "encoding") continue;
+    std::string folded;
+    for (const char c : option.value)
+      if (c != '-' && c != '_') folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    if (folded != "utf8")
+      return refused("COPY into " + use.display +
+                         ", which has a text as its sharding key, with another ENCODING than UTF8",
+                     "Convert the file first (iconv -t UTF-8).");
+  }
+  return std::nullopt;
+}
+
 void Utilities::stage(const parser::Copy& copy, const RelationUse& use, CopyIn& in) const {
   if (use.relation == nullptr || copy.columns.empty() || analyzer_.map().home_shard() == nullptr) return;
   const auto named = [&](const Column& column) {
@@ -116,6 +133,7 @@ void Utilities::operator()(const parser::Copy* copy) {
     stage(*copy, use, in);
     return fix(std::move(in));
   }
+  if (auto error = encodes_otherwise(*copy, use)) return refuse(std::move(*error));
   in.map = use.table->map;
   for (const std::string& key : use.table->key) {
     int place = -1;
@@ -136,6 +154,8 @@ void Utilities::operator()(const parser::Copy* copy) {
                      .message = "the sharding key " + key + " is missing in this COPY into " + use.display,
                      .hint = "Name the column in COPY's list and give its values."});
     in.key_columns.push_back(place);
+    const Column* column = use.relation == nullptr ? nullptr : use.relation->column(key);
+    in.limits.push_back(column == nullptr ? KeyLimit{} : limit_of(column->type_name));
     const auto forced = [&](std::string_view what) {
       return std::any_of(copy->options.begin(), copy->options.end(), [&](const parser::Option& option) {
         return option.name == what &&

@@ -59,6 +59,16 @@ void Utilities::operator()(const parser::Comment* comment) {
   at_home();
 }
 
+// A statement about the parent is about the children's rows as well, those of a job that moves its rows
+// included, which would come to lie in the parent.
+Error Utilities::inherits(const std::string& placed) {
+  return refused(
+      "inheritance of tables (INHERITS) with " + placed + ", which is sharded or replicated",
+      "Use partitions (PARTITION BY, PARTITION OF), or separate tables and a view of their UNION ALL.");
+}
+
+constexpr std::uint32_t kInt8 = 20;
+
 std::optional<shardmap::Table> Utilities::placement(const parser::CreateTable& table,
                                                     const std::string& schema) {
   shardmap::Table made{schema, std::string(table.name.name()), shardmap::TableKind::kSharded, {}, {}};
@@ -94,9 +104,8 @@ void Utilities::operator()(const parser::CreateTable* table) {
     return;
   }
   if (!table->partition_of.empty()) return placed(where(table->partition_of)) ? everywhere() : at_home();
-  if (std::any_of(table->inherits.begin(), table->inherits.end(),
-                  [&](const parser::QualifiedName& parent) { return placed(where(parent)); }))
-    return everywhere();
+  for (const parser::QualifiedName& parent : table->inherits)
+    if (const RelationUse use = where(parent); placed(use)) return refuse(inherits(use.display));
   if (const std::string& setting = analyzer_.names().shard_new_tables;
       table->placement == nullptr && !setting.empty() &&
       (setting.find('(') == std::string::npos || !setting.ends_with(')')))
@@ -108,6 +117,7 @@ void Utilities::operator()(const parser::CreateTable* table) {
   if (auto error = check_foreign_keys(analyzer_, *table, made ? &*made : nullptr))
     return refuse(std::move(*error));
   if (!made) return at_home_forgetting(schema, table->name.name());
+  if (!table->inherits.empty()) return refuse(inherits(made->display()));
   if (made->kind == shardmap::TableKind::kSharded)
     if (auto error = key_does_not_fit(*table, *made)) return refuse(std::move(*error));
   make_table(*table, *made);
@@ -163,6 +173,14 @@ std::optional<Error> Utilities::key_does_not_fit(const parser::CreateTable& tabl
       return Error{.sqlstate = "42804",
                    .message = "column \"" + key + "\" has not the type of the key of shard map \"" + made.map +
                               "\", which is " + std::string(shardmap::name_of(mapping->key_types()[i]))};
+    if (!column->type->modifiers.empty() && *type != shardmap::KeyType::kText)
+      return refused("a sharding key " + key + " with a precision, which rounds what is written into it",
+                     "Make it a plain " + std::string(shardmap::name_of(*type)) + ".");
+    if (std::any_of(column->constraints.begin(), column->constraints.end(), [](const parser::Constraint& each) {
+          return each.kind == parser::Constraint::Kind::kGenerated;
+        }))
+      return refused("a sharding key " + key + " that is generated from other columns",
+                     "Make it a plain column, and give its value in INSERT.");
   }
   return std::nullopt;
 }
@@ -226,6 +244,17 @@ void Utilities::operator()(const parser::AlterTable* alter) {
         for (ColumnEdit& edit : apart(command.column, task.shard, text))
           edits[task.shard].push_back(std::move(edit));
     }
+    if (use.kind == Kind::kSharded && command.kind == Command::kAlterIdentity && command.steps)
+      return refuse(identity_with_options(command.name.text));
+    if (use.kind == Kind::kSharded && command.kind == Command::kAddIdentity) {
+      const Column* column = use.relation == nullptr ? nullptr : use.relation->column(command.name.text);
+      for (ShardTask& task : plan.tasks) {
+        auto edit = identity_apart(command, column != nullptr && column->type == kInt8, task.shard,
+                                   analyzer_.statement().text());
+        if (!edit) return refuse(std::move(edit).error());
+        edits[task.shard].push_back(std::move(*edit));
+      }
+    }
     const bool moves = command.kind == Command::kRenameTo || command.kind == Command::kSetSchema;
     const bool recorded = use.table != nullptr && use.relation != nullptr &&
                           use.table->schema == use.relation->schema && use.table->name == use.relation->name;
@@ -245,6 +274,11 @@ void Utilities::operator()(const parser::AlterTable* alter) {
 std::optional<Error> Utilities::check_partition(const parser::AlterCommand& command, const RelationUse& table,
                                                 Ddl& plan) {
   using Command = parser::AlterCommand::Kind;
+  if (command.kind == Command::kInherit || command.kind == Command::kNoInherit) {
+    const RelationUse parent = where(command.partition);
+    if (placed(table)) return inherits(table.display);
+    return placed(parent) ? std::optional(inherits(parent.display)) : std::nullopt;
+  }
   if (command.kind != Command::kAttachPartition && command.kind != Command::kDetachPartition)
     return std::nullopt;
   const RelationUse part = where(command.partition);

@@ -424,18 +424,45 @@ class InsertAnalysis {
     return value;
   }
 
+  // The keys that stand there as values.
+  void take_keys(const RelationUse& target, const parser::List<const parser::Expr*>* row,
+                 CellCollector& cells) {
+    cells.next_row();
+    if (row == nullptr || sees_one_shard(analyzer_)) return;
+    for (std::size_t i = 0; i < target.table->key.size(); ++i) {
+      const auto position = position_of(*target.relation, target.table->key[i]);
+      if (!position || *position >= row->size() || as<parser::Default>((*row)[*position]) != nullptr) continue;
+      const parser::Expr& value = *(*row)[*position];
+      const auto source = analyzer_.source_of(&value);
+      const shardmap::KeyType type = target.mapping->key_types()[i];
+      // '7'::text is none for a bigint, though a cast would make one.
+      if (!source || (source->cast && !(is_number(*source->cast) && is_number(type)))) continue;
+      const Column* column = target.relation->column(target.table->key[i]);
+      const std::string own = column == nullptr ? "" : column->type_name;
+      cells.take_key(value, *position, limit_of(own).digits >= 0 ? own : std::string(shardmap::name_of(type)));
+    }
+  }
+  // What the key's column of the target stores of a value.
+  [[nodiscard]] static KeyLimit limit_of_key(const RelationUse& target, std::size_t key) {
+    const Column* column =
+        target.relation == nullptr ? nullptr : target.relation->column(target.table->key[key]);
+    return column == nullptr ? KeyLimit{} : limit_of(column->type_name);
+  }
+
   void rows(const RelationUse& target) {
     InsertTemplate made;
     made.map = target.table->map;
     made.display = target.display;
     made.key = target.table->key;
+    for (std::size_t i = 0; i < made.key.size(); ++i) made.limits.push_back(limit_of_key(target, i));
     made.returning = !insert_.returning.empty();
     // What the key wants worked out, and that with what says the time.
-    std::optional<CellCollector> cells, timed;
+    std::optional<CellCollector> cells, timed, unsure;
     const std::string_view text = analyzer_.statement().text();
     if (target.relation != nullptr) {
       cells.emplace(insert_, *target.relation, text);
       timed.emplace(insert_, *target.relation, text);
+      unsure.emplace(insert_, *target.relation, text);
     }
     std::size_t width = 0;
     const auto& calls = analyzer_.time_calls;
@@ -455,6 +482,7 @@ class InsertAnalysis {
       for (std::size_t i = 0; i < made.key.size(); ++i)
         values.push_back(value_of(target, i, row, cells ? &*cells : nullptr));
       for (std::size_t i = 0; timed && i < made.key.size(); ++i) (void)value_of(target, i, row, &*timed);
+      if (unsure) take_keys(target, row, *unsure);
     };
     if (values_ == nullptr)
       add(nullptr);
@@ -464,11 +492,13 @@ class InsertAnalysis {
     std::vector<parser::Range> times;
     for (const parser::Range& call : calls)
       if (values_ != nullptr && call.begin >= values_->value_rows.back().end) times.push_back(call);
-    const bool at_time = (timely || !times.empty()) && !analyzer_.precise_times;
+    const bool at_time = timely || !times.empty();
     if (cells && !cells->empty())
       made.work_out = at_time && insert_.returning.empty() ? timed->make(analyzer_.whole, width, times)
                                                            : cells->make(analyzer_.whole, width);
-    else if (timed && at_time && insert_.returning.empty())
+    else if (unsure && !unsure->empty())
+      made.unsure = unsure->make(analyzer_.whole, width);
+    if (timed && !made.work_out && at_time && insert_.returning.empty())
       made.timed = timed->make(analyzer_.whole, width, times);
     if (!rest_problem_.empty() ||
         (shape_ && shape_->distribution.kind == Distribution::Kind::kSpread && !analysis_.tables.empty()))
@@ -509,6 +539,7 @@ class InsertAnalysis {
           std::none_of(select->targets.begin(), select->targets.end(),
                        [](const parser::Target& each) { return each.expr == nullptr || each.star; });
       if (!plain) continue;
+      if (limit_of_key(target, i).any()) continue;
       if (auto source = analyzer_.source_of(select->targets[*positions[i]].expr)) {
         KeyCondition leaf;
         leaf.op = KeyCondition::Op::kEqual;
@@ -540,8 +571,12 @@ class InsertAnalysis {
     // The key of rows that are read: they stay where they are.
     const bool kept = std::any_of(analyzer_.uses.begin(), analyzer_.uses.end(), [&](const RelationUse& use) {
       if (use.kind != Kind::kSharded || use.mapping != target.mapping || use.nullable) return false;
-      for (std::size_t i = 0; i < terms.size(); ++i)
+      for (std::size_t i = 0; i < terms.size(); ++i) {
         if (!analyzer_.equal(terms[i], use.first_term + static_cast<TermId>(i))) return false;
+        // As it is there, it is stored here.
+        const KeyLimit limit = limit_of_key(target, i);
+        if (limit.any() && !(limit_of_key(use, i) == limit)) return false;
+      }
       return true;
     });
     if (!kept) {

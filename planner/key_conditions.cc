@@ -235,10 +235,47 @@ KeyCondition Analyzer::compare(std::string_view op, const parser::Expr* left, co
     const parser::Expr* column = turned ? right : left;
     const Op found = op_named(op, turned);
     if (found == Op::kAll || term_of(column, *record.scope) == kNoTerm) continue;
-    const auto source = source_of(turned ? left : right);
-    if (source) return leaf_condition(found, column, *source, record, reach, use);
+    const parser::Expr* value = turned ? left : right;
+    if (const auto source = source_of(value)) return leaf_condition(found, column, *source, record, reach, use);
+    // Under OR or CASE PostgreSQL may not look at it at all.
+    const auto* conjunct = as<parser::Operator>(record.expr);
+    const bool always = conjunct != nullptr && conjunct->left == left && conjunct->right == right;
+    if (always && leaf_condition(found, column, Source{}, record, reach, use).op != Op::kAll) fold(value);
   }
   return {};
+}
+
+bool Analyzer::is_constant(const parser::Expr* expr) const {
+  if (const auto* literal = as<parser::Literal>(expr))
+    return literal->literal != parser::LiteralKind::kBits && literal->literal != parser::LiteralKind::kHexBits;
+  if (as<parser::Parameter>(expr) != nullptr) return true;
+  if (const auto* cast = as<parser::Cast>(expr)) return is_constant(cast->arg);
+  if (const auto* op = as<parser::Operator>(expr)) {
+    static constexpr std::string_view kPlain[] = {"+", "-", "*", "/", "%", "||"};
+    return (op->schema.empty() || op->schema.back().text == "pg_catalog") &&
+           std::find(std::begin(kPlain), std::end(kPlain), op->op) != std::end(kPlain) &&
+           (op->left == nullptr || is_constant(op->left)) && is_constant(op->right);
+  }
+  const auto* call = as<parser::FuncCall>(expr);
+  if (call == nullptr || call->over != nullptr || call->args.empty() || is_aggregate(*call)) return false;
+  const Function* function = function_of(*call);
+  static constexpr std::string_view kSyntax[] = {"coalesce", "nullif", "greatest", "least"};
+  const bool syntax = call->special &&
+                      std::find(std::begin(kSyntax), std::end(kSyntax), call->name.name()) != std::end(kSyntax);
+  const bool immutable = !call->special && function != nullptr && function->schema == "pg_catalog" &&
+                         function->volatility == 'i' && !function->returns_set;
+  return (syntax || immutable) && std::all_of(call->args.begin(), call->args.end(), [&](const auto& arg) {
+           return !arg.variadic && is_constant(arg.value);
+         });
+}
+
+void Analyzer::fold(const parser::Expr* value) {
+  if (unit_ != 0 || !is_constant(value)) return;
+  // '7'::float8 is as far as it gets, and what folding leaves.
+  const auto* cast = as<parser::Cast>(value);
+  if (cast != nullptr && as<parser::Literal>(cast->arg) != nullptr) return;
+  const auto same = [&](const parser::Range& other) { return other.begin == value->range.begin; };
+  if (std::none_of(folds.begin(), folds.end(), same)) folds.push_back(value->range);
 }
 
 KeyCondition Analyzer::in_list(const parser::InList& list, const Record& record,

@@ -87,7 +87,7 @@ bool list_points(const KeyCondition& leaf, const KeyContext& context, std::vecto
       if (!array_elements(array, elements, storage)) return false;
       for (const Parameter& element : elements)
         if (!take([&](std::string& key) {
-              return append_parameter(element, leaf.source.cast, type, KeyUse::kCompare, key);
+              return append_element(element, leaf.source.cast, type, KeyUse::kCompare, context.values, key);
             }))
           return false;
       return true;

@@ -7,18 +7,20 @@
 #include "shardmap/key_encoding.h"
 
 namespace kintsugi::planner {
-namespace {
 
 using parser::SlotKind;
 using shardmap::KeyType;
 
+bool is_number(KeyType type) {
+  return type == KeyType::kSmallint || type == KeyType::kInt || type == KeyType::kBigint ||
+         type == KeyType::kNumeric;
+}
+
+namespace {
+
 bool is_integer(KeyType type) {
   return type == KeyType::kSmallint || type == KeyType::kInt || type == KeyType::kBigint;
 }
-bool is_number(KeyType type) {
-  return is_integer(type) || type == KeyType::kNumeric;
-}
-
 // Forms that depend on the session, or that are not read here, say 0A000; all else is wrong for PostgreSQL too.
 KeyOutcome outcome_of(const Status& done) {
   if (done) return KeyOutcome::kValue;
@@ -57,6 +59,7 @@ KeyOutcome append_decimal(std::string_view text, KeyType type, KeyUse use, std::
 KeyOutcome append_string(std::string_view text, std::optional<KeyType> cast, KeyType type, KeyUse use,
                          std::string& key) {
   if (!cast || *cast == type) return outcome_of(shardmap::append_text(type, text, key));
+  if (*cast == KeyType::kNumeric && is_integer(type)) return append_decimal(text, type, use, key);
   if (!is_integer(*cast) || !is_number(type)) return KeyOutcome::kUnknown;
   std::string scratch;
   if (!shardmap::append_text(*cast, text, scratch)) return KeyOutcome::kInvalid;
@@ -105,6 +108,9 @@ KeyOutcome append_literal(SlotKind kind, std::string_view text, bool negative, s
   }
 }
 
+KeyOutcome append_parameter(const Parameter& parameter, std::optional<KeyType> cast, KeyType type, KeyUse use,
+                            std::string& key);
+
 KeyOutcome append_slot(const parser::Slot& slot, bool negative, const Source& source, KeyType type, KeyUse use,
                        const Values& values, std::string& key) {
   const std::string_view text = values.normal->text();
@@ -115,16 +121,16 @@ KeyOutcome append_slot(const parser::Slot& slot, bool negative, const Source& so
   }
   if (slot.kind != SlotKind::kString)
     return append_literal(slot.kind, slot.token.of(text), negative, source.cast, type, use, key);
-  const std::string_view plain = parser::plain_string(text, slot.token);
+  // U&'!0061' UESCAPE '!' is not what it looks like.
+  const bool escapes = slot.token.kind == parser::TokenKind::kUnicodeString;
+  const std::string_view plain = escapes ? std::string_view() : parser::plain_string(text, slot.token);
   if (plain.data() != nullptr) return append_literal(slot.kind, plain, negative, source.cast, type, use, key);
-  const auto decoded = parser::decode_string(text, slot.token);
+  const auto decoded = parser::decode_string_there(text, slot.token);
   if (!decoded) return KeyOutcome::kInvalid;
   return append_literal(slot.kind, *decoded, negative, source.cast, type, use, key);
 }
 
 constexpr std::uint32_t kUnknownOid = 705;
-
-}  // namespace
 
 KeyOutcome append_parameter(const Parameter& parameter, std::optional<KeyType> cast, KeyType type, KeyUse use,
                             std::string& key) {
@@ -151,6 +157,23 @@ KeyOutcome append_parameter(const Parameter& parameter, std::optional<KeyType> c
   if (done.error().sqlstate != "22003") return KeyOutcome::kInvalid;
   if (use == KeyUse::kCompare) return KeyOutcome::kNoSuch;
   return *declared == KeyType::kNumeric ? KeyOutcome::kUnknown : KeyOutcome::kInvalid;
+}
+
+// In another encoding the shard reads other bytes than these.
+KeyOutcome as_read(KeyOutcome outcome, KeyType type, const Values& values, std::string_view appended) {
+  if (!values.other_encoding || type != KeyType::kText) return outcome;
+  const bool ascii = std::all_of(appended.begin(), appended.end(), [](char c) { return (c & 0x80) == 0; });
+  const bool read = outcome == KeyOutcome::kValue || outcome == KeyOutcome::kInvalid;
+  return read && (outcome == KeyOutcome::kInvalid || !ascii) ? KeyOutcome::kUnknown : outcome;
+}
+
+}  // namespace
+
+KeyOutcome append_element(const Parameter& parameter, std::optional<KeyType> cast, KeyType type, KeyUse use,
+                          const Values& values, std::string& key) {
+  const std::size_t before = key.size();
+  const KeyOutcome outcome = append_parameter(parameter, cast, type, use, key);
+  return as_read(outcome, type, values, std::string_view(key).substr(before));
 }
 
 std::size_t slot_index(const Source& source, const parser::Normaliser& normal, std::uint32_t row) {
@@ -191,8 +214,10 @@ Source slot_source(std::size_t index, const parser::Normaliser& normal) {
   return source;
 }
 
-KeyOutcome append_source(const Source& source, KeyType type, KeyUse use, const Values& values,
-                         const std::vector<Constant>& constants, std::string& key, std::uint32_t row) {
+namespace {
+
+KeyOutcome append_as_sent(const Source& source, KeyType type, KeyUse use, const Values& values,
+                          const std::vector<Constant>& constants, std::string& key, std::uint32_t row) {
   switch (source.kind) {
     case Source::Kind::kParameter:
       if (source.negative || source.index >= values.parameters.size()) return KeyOutcome::kUnknown;
@@ -213,6 +238,15 @@ KeyOutcome append_source(const Source& source, KeyType type, KeyUse use, const V
   return KeyOutcome::kUnknown;
 }
 
+}  // namespace
+
+KeyOutcome append_source(const Source& source, KeyType type, KeyUse use, const Values& values,
+                         const std::vector<Constant>& constants, std::string& key, std::uint32_t row) {
+  const std::size_t before = key.size();
+  const KeyOutcome outcome = append_as_sent(source, type, use, values, constants, key, row);
+  return as_read(outcome, type, values, std::string_view(key).substr(before));
+}
+
 bool string_of(const Source& source, const Values& values, const std::vector<Constant>& constants,
                std::string& text) {
   if (source.kind == Source::Kind::kConstant) {
@@ -225,7 +259,7 @@ bool string_of(const Source& source, const Values& values, const std::vector<Con
   if (index >= values.normal->slots().size()) return false;
   const parser::Slot& slot = values.normal->slots()[index];
   if (slot.kind != SlotKind::kString) return false;
-  auto decoded = parser::decode_string(values.normal->text(), slot.token);
+  auto decoded = parser::decode_string_there(values.normal->text(), slot.token);
   if (!decoded) return false;
   text = std::move(*decoded);
   return true;

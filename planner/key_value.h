@@ -41,6 +41,8 @@ enum class KeyOutcome : std::uint8_t {
   kUnknown,  // nothing is known of it
 };
 
+[[nodiscard]] bool is_number(shardmap::KeyType type);
+
 // Where a slot of the analysed text is in any text of its normal form, and back.
 std::size_t slot_index(const Source& source, const parser::Normaliser& normal, std::uint32_t row = 0);
 Source slot_source(std::size_t index, const parser::Normaliser& normal);
@@ -65,7 +67,7 @@ CountValue count_of(const Source& source, const Values& values, const std::vecto
 bool array_elements(const Parameter& array, std::vector<Parameter>& elements,
                     std::vector<std::string>& storage);
 // Appends one such element, as append_source does.
-KeyOutcome append_parameter(const Parameter& parameter, std::optional<shardmap::KeyType> cast,
-                            shardmap::KeyType type, KeyUse use, std::string& key);
+KeyOutcome append_element(const Parameter& parameter, std::optional<shardmap::KeyType> cast,
+                          shardmap::KeyType type, KeyUse use, const Values& values, std::string& key);
 
 }  // namespace kintsugi::planner

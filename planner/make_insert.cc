@@ -31,9 +31,12 @@ Status InsertRows::key_of(std::size_t row, const shardmap::KeyTypes& types,
                   "the sharding key " + name + " is missing in this INSERT into " + insert_.display,
                   "Name the column and give it a value: it has no default.");
     KeyOutcome outcome = KeyOutcome::kUnknown;
+    const std::size_t begin = key.size();
     if (value.source)
       outcome = append_source(*value.source, types[i], KeyUse::kStore, values_, constants, key,
                               in_group ? static_cast<std::uint32_t>(row) : 0);
+    if (outcome == KeyOutcome::kValue && !store_as(insert_.limits[i], types[i], begin, key))
+      outcome = KeyOutcome::kUnknown;
     switch (outcome) {
       case KeyOutcome::kValue: break;
       case KeyOutcome::kNull:

@@ -41,6 +41,8 @@ Error no_shardlet(const Mapping& mapping, std::string_view key) {
                   " lists those that are there."};
 }
 
+constexpr std::string_view kNoValue = "22P02";  // as InsertRows::key_of says it
+
 Error no_shards() {
   return {.sqlstate = std::string(sqlstate::kCannotConnectNow),
           .message = "there is no shard",
@@ -96,7 +98,11 @@ class Planner {
 
   Result<Plan> by_keys() {
     bool only_points = true;
-    if (auto stop = touch_tables(only_points)) return std::move(*stop);
+    auto stop = touch_tables(only_points);
+    // What stands in the way may be where the statement has nothing to do.
+    if (all_.shards.size() > 1 && analysis_.folds && !values_.explains)
+      return work_out_write(*analysis_.folds, {analysis_.units, values_, map_, 0, 0});
+    if (stop) return std::move(*stop);
     if (map_.home_shard() == nullptr) return fail(no_shards());
     const ShardId home = map_.home_shard()->id;
     // No row is needed: any shard answers, and the home shard has all tables.
@@ -357,7 +363,13 @@ Result<Plan> Planner::insert() {
   bool same = true;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     key.clear();
-    KG_CHECK(rows.key_of(row, mapping->key_types(), analysis_.constants, key));
+    if (Status known = rows.key_of(row, mapping->key_types(), analysis_.constants, key); !known) {
+      // PostgreSQL knows what it is, or the words for what is wrong with it.
+      const std::string& state = known.error().sqlstate;
+      if (!insert.unsure || values_.explains || (state != sqlstate::kNotSupported && state != kNoValue))
+        return fail(std::move(known).error());
+      return work_out_insert(*insert.unsure, rows, insert, {analysis_.units, values_, map_, 0, 0});
+    }
     const auto entry = mapping->find(key);
     if (!entry) return fail(no_shardlet(*mapping, key));
     if (entry->state() != ShardletState::kOnline)
@@ -441,8 +453,12 @@ bool depends_on_parameters(const Analysis& analysis, const parser::Normaliser& n
 bool needs_home(const Analysis& analysis) {
   return analysis.home;
 }
-std::vector<std::string> times_of(const Analysis& analysis) {
-  return analysis.times ? analysis.times->expressions : std::vector<std::string>{};
+std::vector<std::string> worked_out_of(const Analysis& analysis) {
+  std::vector<std::string> first;
+  const auto& work = analysis.folds ? analysis.folds : analysis.times;
+  if (work)
+    for (const parser::Range& each : work->expressions) first.emplace_back(each.of(analysis.statement->text()));
+  return first;
 }
 std::size_t bytes_of(const Analysis& analysis) {
   return analysis.bytes;

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "planner/key_limit.h"
 #include "shardmap/shard_map.h"
 
 namespace kintsugi::planner {
@@ -136,6 +137,7 @@ struct CopyIn {
   std::string text;              // the COPY for the shards; empty: the client's own
   std::string map;               // empty: every row goes to every shard
   std::vector<int> key_columns;  // where the key stands in a row, in the order of the map's types
+  std::vector<KeyLimit> limits;  // and what each of them stores of a value
   Format format = Format::kText;
   char delimiter = '\t', quote = '"', escape = '"';
   std::string null_text = "\\N";

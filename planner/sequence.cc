@@ -157,6 +157,36 @@ void place_setval(Analyzer& analyzer, const parser::StatementBody& body, Analysi
   analysis.fixed = FixedPlan{Plan(std::move(plan))};
 }
 
+// SELECT last_value, is_called FROM a sequence of a sharded table, as pg_dump asks: above what all shards have
+// given.
+void place_sequence_read(Analyzer& analyzer, const parser::StatementBody& body, Analysis& analysis) {
+  const auto* const* query = std::get_if<const parser::Query*>(&body);
+  const parser::Select* select = query == nullptr ? nullptr : (*query)->simple();
+  if (select == nullptr || select->from.size() != 1 || select->where != nullptr || !select->group_by.empty() ||
+      select->distinct || !(*query)->order_by.empty() || (*query)->limit != nullptr)
+    return;
+  const auto* from = as<parser::TableRef>(select->from.front());
+  if (from == nullptr) return;
+  const RelationUse use = analyzer.resolve(from->name);
+  if (use.relation == nullptr || use.relation->kind != RelationKind::kSequence ||
+      owner_of(analyzer, *use.relation).kind != Kind::kSharded)
+    return;
+  FanOut plan;
+  plan.merge.kind = Merge::Kind::kFold;
+  for (const parser::Target& target : select->targets) {
+    const auto* column = as<parser::ColumnRef>(target.expr);
+    if (column == nullptr || column->star) return;
+    if (column->column() == "is_called")
+      plan.merge.columns.push_back({Fold::kOr, 16});
+    else if (column->column() == "last_value" || column->column() == "log_cnt")
+      plan.merge.columns.push_back({Fold::kMax, kInt8});
+    else
+      return;
+  }
+  for (const ShardId shard : replicated_shards(analyzer.map())) plan.tasks.push_back({shard, {}});
+  analysis.fixed = FixedPlan{Plan(std::move(plan))};
+}
+
 bool Utilities::change_sequence(const parser::AlterTable& alter, const RelationUse& sequence) {
   if (sequence.relation == nullptr || sequence.relation->kind != RelationKind::kSequence) return false;
   const RelationUse owner = owner_of(analyzer_, *sequence.relation);

@@ -1,7 +1,9 @@
 #include "planner/table_definition.h"
 
 #include <algorithm>
+#include <charconv>
 
+#include "parser/scanner.h"
 #include "planner/analyse.h"
 #include "shardmap/sequences.h"
 
@@ -100,9 +102,64 @@ std::vector<ColumnEdit> apart(const ColumnDefinition& column, ShardId shard, std
 std::optional<Error> identity_options(const ColumnDefinition& column, std::string_view text) {
   for (const Constraint& each : column.constraints)
     if (each.kind == Constraint::Kind::kIdentity && each.range.of(text).ends_with(")"))
-      return refused("options of the identity column " + std::string(column.name.text) + " of a sharded table",
-                     "Leave them out: each shard counts in steps of its own, so that values are unique.");
+      return identity_with_options(column.name.text);
   return std::nullopt;
+}
+
+Error identity_with_options(std::string_view column) {
+  return refused("options of the identity column " + std::string(column) + " of a sharded table",
+                 "Leave them out: each shard counts in steps of its own, so that values are unique.");
+}
+
+Result<ColumnEdit> identity_apart(const parser::AlterCommand& command, bool big, ShardId shard,
+                                  std::string_view text) {
+  const std::uint32_t step = shardmap::sequence_step(big);
+  parser::Scanner scanner(text.substr(0, command.options.end));
+  scanner.seek(command.options.begin);
+  std::string name, rest;
+  parser::Token token = scanner.next();
+  const auto is = [&](std::string_view word) { return parser::is_keyword(text, token, word); };
+  // The number behind the option's words; none: a minus, or too large.
+  const auto number = [&](std::string_view filler) -> std::optional<std::uint64_t> {
+    token = scanner.next();
+    if (is(filler)) token = scanner.next();
+    std::uint64_t value = 0;
+    const std::string_view digits = token.of(text);
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return std::nullopt;
+    token = scanner.next();
+    return value;
+  };
+  while (token.kind != parser::TokenKind::kEnd && token.kind != parser::TokenKind::kError) {
+    if (is("start")) {
+      const auto value = number("with");
+      if (!value || *value > step) return fail(identity_with_options(command.name.text));
+    } else if (is("increment")) {
+      const auto value = number("by");
+      if (!value || (*value != 1 && *value != step)) return fail(identity_with_options(command.name.text));
+    } else if (is("cache")) {
+      const auto value = number("");
+      if (!value) return fail(identity_with_options(command.name.text));
+      rest += " CACHE " + std::to_string(*value);
+    } else if (is("sequence")) {
+      (void)scanner.next();  // NAME
+      const std::uint32_t begin = (token = scanner.next()).begin;
+      std::uint32_t end = token.end;
+      for (token = scanner.next(); parser::is_symbol(text, token, "."); token = scanner.next())
+        end = scanner.next().end;
+      name = "SEQUENCE NAME " + std::string(text.substr(begin, end - begin)) + " ";
+    } else if (is("no")) {
+      (void)scanner.next();
+      token = scanner.next();
+    } else if (parser::is_symbol(text, token, "(") || parser::is_symbol(text, token, ")")) {
+      token = scanner.next();
+    } else {
+      return fail(identity_with_options(command.name.text));
+    }
+  }
+  std::string made = " (" + name + options(big, shard).substr(1);
+  made.insert(made.size() - 1, rest);
+  return ColumnEdit{command.options, std::move(made)};
 }
 
 std::string edited(std::string_view text, parser::Range whole, const std::vector<ColumnEdit>& edits) {

@@ -21,6 +21,11 @@ std::vector<ColumnEdit> apart(const parser::ColumnDefinition& column, shardmap::
                               std::string_view text);
 // Identity columns with options of their own cannot be made to count apart.
 std::optional<Error> identity_options(const parser::ColumnDefinition& column, std::string_view text);
+// The same of ALTER COLUMN ... ADD GENERATED AS IDENTITY, whose options, as pg_dump writes those of another
+// such table, are replaced by the shard's own. `big`: of a bigint.
+Result<ColumnEdit> identity_apart(const parser::AlterCommand& command, bool big, shardmap::ShardId shard,
+                                  std::string_view text);
+Error identity_with_options(std::string_view column);
 
 // The range of the text with the edits in it; empty when there is none and the range is the whole text.
 std::string edited(std::string_view text, parser::Range whole, const std::vector<ColumnEdit>& edits);

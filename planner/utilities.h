@@ -76,6 +76,9 @@ class Utilities {
   // A temporary table lives on one connection and would hide the table of all shards from there on.
   bool hides_placed(const parser::QualifiedName& name);
 
+  std::optional<Error> triggers_elsewhere(const RelationUse& table);
+  static Error inherits(const std::string& placed);
+  static std::optional<Error> encodes_otherwise(const parser::Copy& copy, const RelationUse& use);
   // What CREATE TABLE says of its place, or kintsugi.shard_new_tables.
   std::optional<shardmap::Table> placement(const parser::CreateTable& table, const std::string& schema);
   [[nodiscard]] std::string schema_of_new(const parser::QualifiedName& name) const;

@@ -1,6 +1,8 @@
 // Maintenance, EXPLAIN and cursors: on which shards they run.
 #include <algorithm>
 
+#include "parser/literals.h"
+#include "parser/scanner.h"
 #include "planner/utilities.h"
 
 namespace kintsugi::planner {
@@ -107,8 +109,66 @@ void Utilities::operator()(const parser::Vacuum* vacuum) {
   at_home();
 }
 
+// A trigger runs on the shard of its row: what it writes elsewhere would be there alone.
+std::optional<Error> Utilities::triggers_elsewhere(const RelationUse& table) {
+  const std::string_view text = analyzer_.statement().text();
+  parser::Scanner scanner(text);
+  parser::Token token = scanner.next();
+  while (token.kind != parser::TokenKind::kEnd && token.kind != parser::TokenKind::kError &&
+         !parser::is_keyword(text, token, "execute"))
+    token = scanner.next();
+  std::vector<std::string> parts;
+  for (token = scanner.next(); token.kind != parser::TokenKind::kEnd && !parser::is_symbol(text, token, "(");
+       token = scanner.next())
+    if (auto name = parser::decode_identifier(text, token); name && !parser::is_symbol(text, token, "."))
+      parts.push_back(std::move(*name));
+  if (parts.size() < 2) return std::nullopt;  // FUNCTION or PROCEDURE, and its name
+  const Function* function = parts.size() > 2
+                                 ? analyzer_.catalog().function(parts[1], parts[2])
+                                 : analyzer_.catalog().find_function(analyzer_.names().search_path, parts[1]);
+  if (function == nullptr) {
+    analyzer_.unknown_names = true;
+    return std::nullopt;
+  }
+  const bool sharded = table.kind == Kind::kSharded;
+  const auto relations = analyzer_.catalog().relations();
+  for (const std::string& name : function->mentions) {
+    // Views are looked through: what they read is mentioned as well.
+    if (std::none_of(relations.begin(), relations.end(), [&](const Relation* each) {
+          return each->name == name &&
+                 (each->kind == RelationKind::kTable || each->kind == RelationKind::kPartitioned);
+        }))
+      continue;
+    const auto named = [&](const shardmap::Table* each) { return each->name == name; };
+    const auto tables = analyzer_.map().tables();
+    const auto there = std::find_if(tables.begin(), tables.end(), named);
+    const bool home = there == tables.end() || (*there)->kind == shardmap::TableKind::kHome;
+    const bool replicated = !home && (*there)->kind == shardmap::TableKind::kReplicated;
+    const bool writes = std::binary_search(function->writes.begin(), function->writes.end(), name);
+    // Rows of the same map lie with the row that the trigger is for, as far as they have its key.
+    const bool fine = home         ? false
+                      : replicated ? !sharded || !writes
+                                   : sharded && table.table != nullptr && (*there)->map == table.table->map;
+    if (fine) continue;
+    const std::string what = home         ? "which the home shard alone has"
+                             : replicated ? "which is replicated"
+                                          : "which is sharded otherwise";
+    return refused(
+        "a trigger of " + table.display + " whose function " + function->name +
+            (writes ? " writes to " : " names ") + name + ", " + what,
+        "It runs on the shard of its row. Send the write as a statement of its own, in the same transaction.");
+  }
+  return std::nullopt;
+}
+
 void Utilities::operator()(const parser::Utility* utility) {
-  if (!utility->relation.empty()) return placed(where(utility->relation)) ? everywhere() : at_home();
+  if (!utility->relation.empty()) {
+    const RelationUse table = where(utility->relation);
+    if (!placed(table)) return at_home();
+    if (utility->head.ends_with("trigger") && utility->head.starts_with("create"))
+      if (auto error = triggers_elsewhere(table)) return refuse(std::move(*error));
+    return everywhere();
+  }
   if (!utility->new_schema.text.empty()) return rename_schema(utility->schema, utility->new_schema);
   // What is of a database or a server as a whole, and what is not known to be needed by a table.
   static constexpr std::string_view kAtHome[] = {"do",

@@ -4,6 +4,7 @@
 
 #include "base/sql_quote.h"
 #include "parser/scanner.h"
+#include "planner/parameter_text.h"
 
 namespace kintsugi::planner {
 
@@ -16,9 +17,8 @@ bool stands_alone(std::string_view text, parser::Range range) {
   for (;;) {
     const Token token = scanner.next();
     if (token.kind == TokenKind::kEnd) return true;
-    if (token.kind == TokenKind::kError || token.kind == TokenKind::kParameter ||
-        parser::is_keyword(text, token, "select") || parser::is_keyword(text, token, "table") ||
-        parser::is_keyword(text, token, "values")) {
+    if (token.kind == TokenKind::kError || parser::is_keyword(text, token, "select") ||
+        parser::is_keyword(text, token, "table") || parser::is_keyword(text, token, "values")) {
       return false;
     }
   }
@@ -36,7 +36,7 @@ bool CellCollector::take_default(const Column& column, std::optional<std::size_t
   std::string expression = default_of(relation_, column);
   if (expression.empty()) return false;
   if (column.identity == 'a') overrides_ = true;
-  rows_.back().push_back({position, std::move(expression)});
+  rows_.back().push_back({position, std::move(expression), {}});
   if (!position && rows_.size() == 1) added_.push_back(column.name);
   return true;
 }
@@ -44,7 +44,13 @@ bool CellCollector::take_default(const Column& column, std::optional<std::size_t
 bool CellCollector::take_value(const parser::Expr& value, std::size_t position) {
   if (insert_.with != nullptr || insert_.overriding == "user" || !stands_alone(text_, value.range))
     return false;
-  rows_.back().push_back({position, {}});
+  rows_.back().push_back({position, {}, {}});
+  return true;
+}
+
+bool CellCollector::take_key(const parser::Expr& value, std::size_t position, std::string type) {
+  if (!take_value(value, position)) return false;
+  rows_.back().back().type = std::move(type);
   return true;
 }
 
@@ -55,15 +61,15 @@ bool CellCollector::empty() const {
 namespace {
 
 // The text of `whole` with the calls taken out of it. False: they do not lie there one after the other.
-bool take_out(std::vector<parser::Range> calls, std::string_view text, parser::Range whole,
-              const TextEdits& edits, WorkOutTemplate& made) {
+bool take_out(std::vector<parser::Range> calls, parser::Range whole, const TextEdits& edits,
+              WorkOutTemplate& made) {
   std::sort(calls.begin(), calls.end(),
             [](const parser::Range& a, const parser::Range& b) { return a.begin < b.begin; });
   std::uint32_t at = whole.begin;
   for (const parser::Range& call : calls) {
     if (call.begin < at || call.end > whole.end) return false;
     made.parts.push_back(edits.make({at, call.begin}));
-    made.expressions.emplace_back(call.of(text));
+    made.expressions.push_back(call);
     at = call.end;
   }
   made.parts.push_back(edits.make({at, whole.end}));
@@ -79,8 +85,7 @@ std::optional<WorkOutTemplate> CellCollector::make(parser::Range whole, std::siz
   if (!times.empty()) {
     if (insert_.source == nullptr) return std::nullopt;
     const std::uint32_t behind = insert_.source->body->value_rows.back().end;
-    if (!take_out(std::move(times), text_, {behind, whole.end}, TextEdits(text_, true), made))
-      return std::nullopt;
+    if (!take_out(std::move(times), {behind, whole.end}, TextEdits(text_, true), made)) return std::nullopt;
   }
   TextEdits edits(text_, true);
   std::string added;
@@ -113,19 +118,34 @@ std::optional<WorkOutTemplate> CellCollector::make(parser::Range whole, std::siz
 std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole) {
   if (analyzer.time_calls.empty()) return std::nullopt;
   WorkOutTemplate made;
-  const std::string_view text = analyzer.statement().text();
-  if (!take_out(analyzer.time_calls, text, whole, TextEdits(text, true), made)) return std::nullopt;
+  if (!take_out(analyzer.time_calls, whole, TextEdits(analyzer.statement().text(), true), made))
+    return std::nullopt;
   return made;
 }
 
-std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer) {
-  if (analyzer.time_calls.empty() || analyzer.precise_times) return std::nullopt;
-  const std::string_view text = analyzer.statement().text();
-  TextEdits edits(text, true);
+namespace {
+
+std::optional<WorkOutTemplate> named_and_taken_out(const Analyzer& analyzer,
+                                                   std::vector<parser::Range> ranges) {
+  TextEdits edits(analyzer.statement().text(), true);
   for (const auto& [end, name] : analyzer.named_by_time) edits.insert(end, " AS " + quote_identifier(name));
   WorkOutTemplate made;
-  if (!take_out(analyzer.time_calls, text, analyzer.whole, edits, made)) return std::nullopt;
+  if (!take_out(std::move(ranges), analyzer.whole, edits, made)) return std::nullopt;
   return made;
+}
+
+}  // namespace
+
+std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer) {
+  if (analyzer.time_calls.empty()) return std::nullopt;
+  return named_and_taken_out(analyzer, analyzer.time_calls);
+}
+
+std::optional<WorkOutTemplate> keys_worked_out(const Analyzer& analyzer, bool times) {
+  if (analyzer.folds.empty()) return std::nullopt;
+  std::vector<parser::Range> ranges = analyzer.folds;
+  if (times) ranges.insert(ranges.end(), analyzer.time_calls.begin(), analyzer.time_calls.end());
+  return named_and_taken_out(analyzer, std::move(ranges));
 }
 
 bool times_can_be_worked_out(const Analyzer& analyzer, parser::Range returning) {
@@ -194,6 +214,12 @@ class Pieces {
 
 }  // namespace
 
+// What stands there in this execution, with its parameters' values.
+static Result<std::string> expression_of(parser::Range range, const RenderContext& context) {
+  KG_TRY(const std::string expression, render({Piece{.kind = Piece::Kind::kOwn, .range = range}}, context));
+  return with_parameters(expression, context.values.parameters);
+}
+
 Result<Plan> work_out_insert(const WorkOutTemplate& work, const InsertRows& rows, const InsertTemplate& insert,
                              const RenderContext& context) {
   const std::string_view text = context.values.normal->text();
@@ -230,8 +256,14 @@ Result<Plan> work_out_insert(const WorkOutTemplate& work, const InsertRows& rows
             std::find_if(cells.begin(), cells.end(), [&](const auto& each) { return each.position == i; });
         if (cell == cells.end())
           made.text(values[i].of(text));
-        else
-          made.worked(cell->expression.empty() ? std::string(values[i].of(text)) : cell->expression);
+        else {
+          std::string expression = cell->expression;
+          if (expression.empty()) {
+            KG_TRY(expression, with_parameters(values[i].of(text), context.values.parameters));
+          }
+          if (!cell->type.empty()) expression = "CAST((" + expression + ") AS " + cell->type + ")";
+          made.worked(std::move(expression));
+        }
       }
       for (const auto& cell : cells) {
         if (cell.position) continue;
@@ -247,7 +279,10 @@ Result<Plan> work_out_insert(const WorkOutTemplate& work, const InsertRows& rows
   } else {
     for (std::size_t i = 0; i < work.parts.size(); ++i) {
       KG_TRY(const std::string part, render(work.parts[i], context));
-      if (i > 0) made.worked(work.expressions[i - 1]);
+      if (i > 0) {
+        KG_TRY(std::string expression, expression_of(work.expressions[i - 1], context));
+        made.worked(std::move(expression));
+      }
       made.text(" " + part);
     }
   }
@@ -259,7 +294,10 @@ Result<Plan> work_out_insert(const WorkOutTemplate& work, const InsertRows& rows
 Result<Plan> work_out_write(const WorkOutTemplate& work, const RenderContext& context) {
   WorkOut plan;
   plan.shard = context.shard;
-  plan.expressions = work.expressions;
+  for (const parser::Range& range : work.expressions) {
+    KG_TRY(std::string expression, expression_of(range, context));
+    plan.expressions.push_back(std::move(expression));
+  }
   for (const TextTemplate& part : work.parts) {
     KG_TRY(std::string text, render(part, context));
     plan.parts.push_back(std::move(text));
@@ -280,12 +318,37 @@ std::string query_of(const WorkOut& plan) {
   return query + " ORDER BY 1";
 }
 
+namespace {
+
+// The (3) of current_timestamp(3), where the expression is no more than that.
+std::string_view precision_of(std::string_view expression) {
+  parser::Scanner scanner(expression);
+  const Token name = scanner.next();
+  constexpr std::string_view kTimes[] = {"current_timestamp", "localtimestamp", "current_time", "localtime"};
+  if (std::none_of(std::begin(kTimes), std::end(kTimes),
+                   [&](std::string_view each) { return parser::is_keyword(expression, name, each); }))
+    return {};
+  const Token open = scanner.next();
+  const Token digits = scanner.next();
+  const Token close = scanner.next();
+  if (!parser::is_symbol(expression, open, "(") || digits.kind != TokenKind::kInteger ||
+      !parser::is_symbol(expression, close, ")") || scanner.next().kind != TokenKind::kEnd)
+    return {};
+  return expression.substr(open.begin, close.end - open.begin);
+}
+
+}  // namespace
+
 std::string text_with(const WorkOut& plan, const std::vector<std::vector<std::optional<std::string>>>& rows) {
   std::string text = plan.parts.front();
   for (std::size_t i = 0; i < plan.expressions.size(); ++i) {
     const auto& value = rows[i][1];
+    std::string type = rows[i][2].value_or("text");
+    // timestamp(3) with time zone
+    const std::string_view precision = precision_of(plan.expressions[i]);
+    type.insert(std::min(type.find(' '), type.size()), precision);
     text += " " + (value ? quote_literal(*value) : std::string("NULL"));
-    text += "::" + rows[i][2].value_or("text") + " " + plan.parts[i + 1];
+    text += "::" + type + " " + plan.parts[i + 1];
   }
   return text;
 }

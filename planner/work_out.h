@@ -9,7 +9,7 @@ namespace kintsugi::planner {
 
 // ---- for analyse()
 
-// Whether the expression can be worked out beside the statement: it has no parameters and reads no tables.
+// Whether the expression can be worked out beside the statement: it reads no tables.
 bool stands_alone(std::string_view text, parser::Range range);
 // What the column is when nothing is said; empty: NULL.
 std::string default_of(const Relation& relation, const Column& column);
@@ -23,6 +23,8 @@ class CellCollector {
   // False: it cannot be done.
   bool take_default(const Column& column, std::optional<std::size_t> position);
   bool take_value(const parser::Expr& value, std::size_t position);
+  // The key as the column's type has it: for values that PostgreSQL casts when it stores them.
+  bool take_key(const parser::Expr& value, std::size_t position, std::string type);
   [[nodiscard]] bool empty() const;
   // `columns`: of the rows, when the statement does not name them. `times`: calls of now() and the like behind
   // the rows, which are worked out as well.
@@ -43,6 +45,8 @@ std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser
 // The same for what several shards do: all of them shall see one time. A column that PostgreSQL calls after
 // such a call gets that name.
 std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer);
+// What keys are compared with, and the times with it when there is more than one shard all the same.
+std::optional<WorkOutTemplate> keys_worked_out(const Analyzer& analyzer, bool times);
 // Whether times can be worked out: none is in RETURNING, where the column's name would become another.
 bool times_can_be_worked_out(const Analyzer& analyzer, parser::Range returning);
 

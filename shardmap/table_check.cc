@@ -47,7 +47,10 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
   PgSession& session = shard.session();
   KG_TRY(const auto there,
          session.query(
-             "SELECT c.oid, pg_encoding_to_char(d.encoding) FROM pg_class c JOIN pg_namespace n ON n.oid = "
+             "SELECT c.oid, pg_encoding_to_char(d.encoding), EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class "
+             "k ON "
+             "k.oid = i.inhrelid WHERE c.oid IN (i.inhparent, i.inhrelid) AND NOT k.relispartition) FROM "
+             "pg_class c JOIN pg_namespace n ON n.oid = "
              "c.relnamespace JOIN pg_database d ON d.datname = current_database() WHERE n.nspname = $1 AND "
              "c.relname = $2 AND c.relkind IN ('r', 'p')",
              {SqlValue::text(table.schema), SqlValue::text(table.name)}, deadline));
@@ -55,6 +58,11 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
   if (*there[0][1] != "UTF8") {
     return fail(sqlstate::kNotSupported,
                 "the database has the encoding " + *there[0][1] + "; a shard must have UTF8");
+  }
+  if (*there[0][2] == "t") {
+    return fail(
+        sqlstate::kNotSupported, "table " + table.display() + " inherits from another, or another from it",
+        "Use partitions (PARTITION BY, PARTITION OF), or separate tables and a view of their UNION ALL.");
   }
   for (std::size_t i = 0; i < table.key.size(); ++i) {
     const std::string name = table.display() + "." + table.key[i];

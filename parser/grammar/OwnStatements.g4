@@ -38,4 +38,5 @@ keyValue
 
 ownOptions: K_WITH LPAREN o+=ownOption (COMMA o+=ownOption)* RPAREN;
 
-ownOption: n=ownName EQ (v=copyValue | w=ownName);
+// One without a value is true, as in PostgreSQL's own lists.
+ownOption: n=ownName (EQ (v=copyValue | w=ownName))?;

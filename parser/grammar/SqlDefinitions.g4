@@ -152,10 +152,10 @@ alterCommand
       | act=(K_SET | K_RESET) optionList
       | act=K_SET K_STORAGE colId
       | act=K_SET K_COMPRESSION (colId | K_DEFAULT)
-      | act=K_ADD K_GENERATED (K_ALWAYS | K_BY K_DEFAULT) K_AS K_IDENTITY (LPAREN sequenceOption+ RPAREN)?
+      | act=K_ADD K_GENERATED (K_ALWAYS | K_BY K_DEFAULT) K_AS idn=K_IDENTITY (LPAREN sequenceOption+ RPAREN)?
       | (K_SET K_DATA)? act=K_TYPE ty=typeName (K_COLLATE coll=anyName)? (K_USING ue=expr)?
       | act=K_OPTIONS LPAREN anything RPAREN
-      | alterIdentity+
+      | ids+=alterIdentity+
       )
   | w=K_ALTER K_COLUMN? num=ICONST K_SET K_STATISTICS MINUS? ICONST
   | w=K_DROP con=K_CONSTRAINT ie=ifExists? n=colId beh=(K_CASCADE | K_RESTRICT)?
@@ -175,7 +175,7 @@ alterCommand
   | w=K_OPTIONS LPAREN anything RPAREN
   ;
 
-alterIdentity: K_RESTART (K_WITH? (PLUS | MINUS)? (ICONST | FCONST))? | K_SET sequenceOption | K_SET K_GENERATED (K_ALWAYS | K_BY K_DEFAULT);
+alterIdentity: K_RESTART (K_WITH? (PLUS | MINUS)? num=(ICONST | FCONST))? | K_SET so=sequenceOption | K_SET K_GENERATED (K_ALWAYS | K_BY K_DEFAULT);
 
 roleName: n=nonReservedWord | w=(K_CURRENT_ROLE | K_CURRENT_USER | K_SESSION_USER);
 

@@ -889,3 +889,86 @@ INSERT INTO settings SELECT name || tenant || id, id FROM customers;
 -- must
 SELECT count(*), sum(value) FROM settings;
 ROLLBACK;
+
+-- Times with a precision: one for all shards, of the type that they have.
+-- must
+SELECT min(t) = max(t), count(*) FROM (SELECT current_timestamp(3) AS t FROM orders UNION ALL SELECT current_timestamp(3) FROM lines) x;
+-- must
+SELECT count(DISTINCT localtimestamp(0)), count(DISTINCT current_time(2)) FROM orders;
+SELECT current_timestamp(2) >= now() - interval '1 second', localtime(1) IS NOT NULL FROM orders WHERE tenant IN (1, 9);
+BEGIN;
+-- must
+UPDATE marks SET until = current_timestamp(0) WHERE at <= current_timestamp(6);
+-- must
+INSERT INTO marks (code, until) VALUES ('precise', current_timestamp(0));
+-- must
+SELECT until = date_trunc('second', until) FROM marks WHERE code = 'precise';
+ROLLBACK;
+
+-- Constants that only PostgreSQL folds say where a statement belongs.
+-- must
+SELECT tenant, id FROM orders WHERE tenant = 2 + 1 ORDER BY id;
+-- must
+SELECT tenant, id FROM orders WHERE tenant = length('abc') AND id > 0 ORDER BY id;
+-- must
+SELECT tenant, id FROM orders WHERE tenant = COALESCE(NULL, 9) ORDER BY id;
+-- must
+SELECT tenant, id FROM orders WHERE tenant < 5 * 2 AND tenant >= 7 + 1 ORDER BY 1, 2;
+SELECT tenant, id FROM orders WHERE tenant = 1 / 0;
+SELECT count(*), min(now()) = max(now()) FROM orders WHERE tenant >= 1 + 0;
+BEGIN;
+-- must
+UPDATE orders SET note = 'folded' WHERE tenant = 4 - 1;
+-- must
+DELETE FROM lines WHERE tenant = '9'::text::int AND line = 1;
+-- must
+SELECT tenant, id FROM orders WHERE note = 'folded' ORDER BY 1, 2;
+-- must
+SELECT tenant, order_id FROM lines ORDER BY 1, 2, line;
+ROLLBACK;
+BEGIN;
+-- must
+INSERT INTO drafts (tenant, id, what) VALUES (3.6, 900, 'rounded'), (9, 901, 'not'), ('4', 902, 'text') RETURNING tenant, id;
+-- must
+INSERT INTO drafts (tenant, id) VALUES (2.5 * 2, 903);
+-- must
+SELECT tenant, id FROM drafts WHERE tenant IN (4, 5) AND id >= 900 ORDER BY id;
+ROLLBACK;
+INSERT INTO drafts (tenant, id) VALUES (99999999999, 1);
+INSERT INTO drafts (tenant, id) VALUES ('three', 1);
+
+-- Strings that are not what they look like.
+-- must
+SELECT item, place FROM stock WHERE item = U&'!006Eut' UESCAPE '!' ORDER BY place;
+-- must
+SELECT item, place FROM stock WHERE item IN ('cog', U&'\0067ear', U&'*006eut' UESCAPE '*') ORDER BY 1, 2;
+BEGIN;
+-- must
+INSERT INTO stock (item, place) VALUES (U&'!0061pple' UESCAPE '!', 1), (E'\x70ear', 2), ($$plum$$, 3), ('fi'
+  'g', 4);
+-- must
+SELECT item, place FROM stock WHERE item IN ('apple', 'pear', 'plum', 'fig') ORDER BY place;
+-- must
+SELECT place FROM stock WHERE item = 'apple';
+-- must
+SELECT place FROM stock WHERE item = 'fig';
+ROLLBACK;
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+-- must
+SELECT item, place FROM stock WHERE item = E'n\x75t' ORDER BY place;
+-- must
+SELECT item, place FROM stock WHERE item = 'nut' ORDER BY place;
+SELECT item, place FROM stock WHERE item = 'n\x75t' ORDER BY place;
+SELECT count(*) FROM stock WHERE item IN ('nut', 'a\');--');
+RESET standard_conforming_strings;
+SET client_encoding = 'LATIN1';
+-- must
+SELECT name FROM customers WHERE tenant = 3 AND id = 1;
+SELECT count(*) FROM stock WHERE item = 'é';
+SET client_encoding = 'UTF8';
+
+-- Inheritance, and keys that would be something else than what is written.
+BEGIN;
+SET TRANSACTION SNAPSHOT '00000003-0000001B-1';
+ROLLBACK;

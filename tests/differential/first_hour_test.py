@@ -5,6 +5,7 @@ foreign keys, partitions and schemas holds on every shard, or is refused; nothin
 import os
 import pathlib
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "admin"))
@@ -52,6 +53,70 @@ class FirstHour(unittest.TestCase):
 
     def table(self, name, more="", columns="id bigserial, note text"):
         self.db.execute(f"CREATE TABLE {name} (tenant_id bigint NOT NULL, {columns}{more}) SHARD BY tenants (tenant_id)")
+
+    def test_a_setting_of_ours_that_is_misspelt_is_refused(self):
+        for statement in ("SET kintsugi.tennant = '1'", "SET LOCAL kintsugi.shard_new_table = 'x'", "SELECT set_config('kintsugi.typo', '1', false)"):
+            self.refuses(statement, "42602", "invalid configuration parameter name", "kintsugi.shard_new_tables")
+
+    def test_what_a_session_has_defined_hides_other_tables_at_once(self):
+        self.table("seen", columns="id int")
+        self.db.execute("INSERT INTO seen VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE SCHEMA nearer")
+        self.db.execute("SET search_path = nearer, public")
+        self.assertEqual(self.one("SELECT count(*) FROM seen"), 3)
+        self.db.execute("CREATE TABLE nearer.seen (what text)")
+        self.db.execute("INSERT INTO seen VALUES ('mine')")
+        self.assertEqual(self.rows("SELECT * FROM seen"), [("mine",)])
+        self.db.execute("DROP TABLE seen")
+        self.assertEqual(self.one("SELECT count(*) FROM seen"), 3)
+        self.db.execute("RESET search_path")
+        self.db.execute("DROP SCHEMA nearer")
+
+    def test_definitions_behind_the_routers_back_are_noticed(self):
+        self.table("backed", columns="id int, what text")
+        self.db.execute("INSERT INTO backed VALUES (1, 3, 'x'), (1500, 2, 'y'), (2500, 1, 'z')")
+        self.db.execute("CREATE VIEW back AS SELECT tenant_id, id FROM backed WHERE tenant_id < 1000")
+        self.assertEqual(self.rows("SELECT * FROM back"), [(1, 3)])
+        for i in (1, 2, 3):
+            with self.house.shard(i) as shard:
+                shard.execute("CREATE OR REPLACE VIEW back AS SELECT tenant_id, id FROM backed WHERE tenant_id >= 1000")
+                shard.execute("ALTER TABLE backed DROP COLUMN what")
+                shard.execute("ALTER TABLE backed ADD COLUMN what int DEFAULT 7")
+        deadline = time.monotonic() + 20
+        while self.one("SELECT count(*) FROM back") != 2:
+            self.assertLess(time.monotonic(), deadline, "not noticed")
+        self.assertEqual(self.rows("SELECT * FROM back ORDER BY id"), [(2500, 1), (1500, 2)])
+        with self.house.sql() as fresh:  # plans of its own
+            self.assertEqual(fresh.execute("SELECT * FROM backed ORDER BY id").fetchall(), [(2500, 1, 7), (1500, 2, 7), (1, 3, 7)])
+
+    def test_inheritance_is_refused_and_adoption_of_it(self):
+        self.table("parent", columns="id int")
+        self.refuses("CREATE TABLE child (x int) INHERITS (parent)", "0A000", "PARTITION")
+        self.db.execute("CREATE TABLE home_parent (tenant_id bigint)")
+        self.refuses("CREATE TABLE child (x int) INHERITS (home_parent) SHARD BY tenants (tenant_id)", "0A000", "PARTITION")
+        self.db.execute("CREATE TABLE home_child (x int) INHERITS (home_parent)")
+        self.refuses("ALTER TABLE home_child INHERIT parent", "0A000", "PARTITION")
+        self.refuses("ALTER TABLE home_parent SHARD BY tenants (tenant_id)", "0A000", "inherits")
+
+    def test_triggers_that_write_elsewhere_are_refused(self):
+        self.table("watched", columns="id int")
+        self.table("beside", columns="id int")
+        self.db.execute("CREATE TABLE everywhere (n int) REPLICATED")
+        self.db.execute("CREATE TABLE lonely (n int)")
+        for name, body in (("beside_it", "INSERT INTO beside VALUES (NEW.tenant_id, NEW.id)"), ("at_home_it", "INSERT INTO lonely VALUES (1)"),
+                           ("everywhere_it", "UPDATE ONLY public.everywhere SET n = n + 1"), ("reads_it", "PERFORM count(*) FROM everywhere")):
+            self.db.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {body}; RETURN NEW; END'")
+        for name in ("beside_it", "reads_it"):
+            self.db.execute(f"CREATE TRIGGER {name} AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION {name}()")
+        self.refuses("CREATE TRIGGER t AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION at_home_it()", "0A000", "lonely")
+        self.refuses("CREATE TRIGGER t AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION everywhere_it()", "0A000", "everywhere")
+        self.db.execute("INSERT INTO watched VALUES (5, 1), (1500, 2), (2500, 3)")
+        self.assertEqual(self.rows("SELECT tenant_id, id FROM beside WHERE tenant_id = 1500"), [(1500, 2)])
+
+    def test_a_snapshot_of_one_shard_is_none_of_all(self):
+        self.db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.refuses("SET TRANSACTION SNAPSHOT '00000003-0000001B-1'", "0A000", "--jobs")
+        self.db.execute("ROLLBACK")
 
     def test_one_statement_has_one_now_however_many_rows_it_has(self):
         self.table("dated", columns="id bigserial, at timestamptz")

@@ -538,3 +538,46 @@ SELECT log_it('x')
 VALUES (1, 2)
 -- tier 1: route to any shard
 
+SELECT id FROM orders WHERE tenant_id = 2 + 3
+-- work out first on any shard:
+--   2 + 3
+--   then plan: SELECT id FROM orders WHERE tenant_id = <1>
+
+--! $1 text = 150
+SELECT id FROM orders WHERE tenant_id = $1::text::bigint
+-- work out first on any shard:
+--   ('150'::pg_catalog.text)::text::bigint
+--   then plan: SELECT id FROM orders WHERE tenant_id = <1>
+
+--! $1 integer = 150
+SELECT id FROM orders o JOIN items i USING (tenant_id) WHERE o.tenant_id = abs($1 + 0) AND i.pos > length('a')
+-- work out first on any shard:
+--   abs(('150'::pg_catalog.int4) + 0)
+--   then plan: SELECT id FROM orders o JOIN items i USING (tenant_id) WHERE o.tenant_id = <1> AND i.pos > length('a')
+
+SELECT id FROM orders WHERE tenant_id = 1 + 1 OR tenant_id = 150
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT count(*), now() FROM orders WHERE tenant_id > 10 * 20
+-- work out first on any shard:
+--   now()
+--   10 * 20
+--   then plan: SELECT count(*), <1>  AS "now" FROM orders WHERE tenant_id > <2>
+
+SELECT id FROM orders WHERE tenant_id = extract(day FROM now())
+-- work out first on any shard:
+--   now()
+--   then plan: SELECT id FROM orders WHERE tenant_id = extract(day FROM <1> )
+
+SELECT id FROM orders WHERE tenant_id = total_of(5)
+-- refused 0A000: the function total_of in a statement over several shards
+--   hint: It may read tables, and would see those of one shard. Declare it IMMUTABLE if it reads none, or say with = which sharding key the statement is for.
+
+SELECT id FROM customers WHERE region = U&'!0064!0065' UESCAPE '!'
+-- tier 1: route to s2, shardlet eu
+
+SELECT id FROM customers WHERE region = U&'\0064\0065'
+-- tier 1: route to s2, shardlet eu
+

@@ -31,3 +31,6 @@ CREATE FUNCTION log_it (text) RETURNS void LANGUAGE sql AS 'select 1';
 CREATE FUNCTION total_orders (bigint) RETURNS numeric STABLE LANGUAGE plpgsql AS 'begin return (select sum(amount) from Public.Orders where plan_id = $1); end';
 CREATE FUNCTION calls_it () RETURNS numeric LANGUAGE sql AS 'select total_orders(5)';
 CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE FUNCTION count_it () RETURNS trigger LANGUAGE plpgsql AS 'begin update only public.plans set price = price + 1 where id = new.plan_id; return new; end';
+CREATE FUNCTION audit_it () RETURNS trigger LANGUAGE plpgsql AS 'begin insert into audit (tenant_id) values (new.tenant_id); return new; end';
+CREATE FUNCTION price_it () RETURNS trigger LANGUAGE plpgsql AS 'begin new.price := (select price from plans limit 1); insert into items (tenant_id) values (new.tenant_id); return new; end';

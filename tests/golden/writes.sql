@@ -33,11 +33,14 @@ INSERT INTO orders (id, tenant_id) VALUES (1, 2 + 3)
 --   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
 
 INSERT INTO orders (id, tenant_id) VALUES (1, 5.5)
--- refused 0A000: the sharding key tenant_id of table public.orders is worked out in this INSERT
---   hint: Give it as a literal or a parameter of type bigint.
+-- work out first on any shard:
+--   CAST((5.5) AS bigint)
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
 
 INSERT INTO orders (id, tenant_id) VALUES (1, 'x')
--- refused 22P02: invalid input for the sharding key tenant_id of type bigint
+-- work out first on any shard:
+--   CAST(('x') AS bigint)
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
 
 INSERT INTO orders (tenant_id, id, status) VALUES (5, 1, lower('A')), (150, 2, 'b')
 -- tier 2: 2 shards, writes
@@ -279,12 +282,14 @@ INSERT INTO accounts DEFAULT VALUES RETURNING id
 --   then plan: INSERT INTO accounts ("id") VALUES ( <1> ) RETURNING id
 
 INSERT INTO accounts (id, email) VALUES ($1, 'x')
--- refused 0A000: the sharding key id of table public.accounts is worked out in this INSERT
---   hint: Give it as a literal or a parameter of type uuid.
+-- work out first on any shard:
+--   CAST(($1) AS uuid)
+--   then plan: INSERT INTO accounts (id, email) VALUES( <1> , 'x')
 
 INSERT INTO accounts (id, email) VALUES (coalesce($1, gen_random_uuid()), 'x')
--- refused 0A000: the sharding key id of table public.accounts is worked out in this INSERT
---   hint: Give it as a literal or a parameter of type uuid.
+-- work out first on any shard:
+--   coalesce($1, gen_random_uuid())
+--   then plan: INSERT INTO accounts (id, email) VALUES( <1> , 'x')
 
 INSERT INTO countries (code, name, updated) VALUES ('de', upper('Germany'), now() - interval '1 day'), ('fr', 'France', DEFAULT)
 -- work out first on s1:
@@ -342,4 +347,44 @@ INSERT INTO orders (tenant_id, id, placed) VALUES (1, 1, now()), (150, 1, now())
 --   s1: INSERT INTO orders (tenant_id, id, placed) VALUES (1, 1, now()) RETURNING id, now()
 --   s2: INSERT INTO orders (tenant_id, id, placed) VALUES (150, 1, now()) RETURNING id, now()
 --   merge: rows in the order of tasks 1 2
+
+--! $1 bigint = 149
+INSERT INTO orders (id, tenant_id) VALUES (1, $1 + 1)
+-- work out first on any shard:
+--   ('149'::pg_catalog.int8) + 1
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
+
+--! $1 text = 150
+INSERT INTO orders (id, tenant_id) VALUES (1, $1::text::bigint), (2, 5)
+-- work out first on any shard:
+--   ('150'::pg_catalog.text)::text::bigint
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> ), (2, 5)
+
+--! $1 float8 = 150
+INSERT INTO orders (id, tenant_id) VALUES (1, $1)
+-- work out first on any shard:
+--   CAST((('150'::pg_catalog.float8)) AS bigint)
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
+
+INSERT INTO orders (id, tenant_id) VALUES (1, 99999999999999999999)
+-- work out first on any shard:
+--   CAST((99999999999999999999) AS bigint)
+--   then plan: INSERT INTO orders (id, tenant_id) VALUES(1,  <1> )
+
+INSERT INTO customers (region, id) VALUES (U&'!0064!0065' UESCAPE '!', 1)
+-- tier 1: route to s2, shardlet eu, writes
+
+UPDATE orders SET note = 'x' WHERE tenant_id = 100 + 50
+-- work out first on any shard:
+--   100 + 50
+--   then plan: UPDATE orders SET note = 'x' WHERE tenant_id = <1>
+
+DELETE FROM orders WHERE tenant_id = -(-5)
+-- work out first on any shard:
+--   -(-5)
+--   then plan: DELETE FROM orders WHERE tenant_id = <1>
+
+DELETE FROM moves m WHERE EXISTS (SELECT 1 FROM orders o WHERE o.tenant_id = m.id)
+-- refused 0A000: a write over several shards of which a subquery reads a sharded table, not by the key of the row outside
+--   hint: Say with = which sharding key it is for.
 

@@ -112,7 +112,13 @@ Status Provision::take_schema() {
   // With the schema, in the same transaction: that it is there.
   sql += "\n" + mark_statement(lease_.id(), kSchemaMark) + ";\n";
   KG_CHECK(lease_.renew());
-  return apply_schema(fresh_->dsn, sql, deadline);
+  const Status applied = apply_schema(fresh_->dsn, sql, deadline);
+  if (applied) return {};
+  Error error = applied.error();
+  error.detail = error.message;
+  error.message = "shard \"" + fresh_->name + "\" cannot be given the tables of \"" + like_->name + "\"";
+  error.hint = "Its database should hold nothing yet: drop what is in the way, then RESUME JOB.";
+  return fail(std::move(error));
 }
 
 Status Provision::check_schema() {

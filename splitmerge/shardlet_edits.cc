@@ -41,7 +41,9 @@ Status need_receiver(const ShardMap& map, const std::string& name) {
     return fail("55000",
                 "shard " + quoted(name) + " is " + std::string(name_of(shard->state)) +
                     " and cannot be given shardlets",
-                shard->state == ShardState::kPreparing ? "A provision job makes it ready." : "");
+                shard->state == ShardState::kPreparing
+                    ? "A provision job makes it ready."
+                    : "kintsugi shard set " + name + " --state online opens it again.");
   }
   return {};
 }

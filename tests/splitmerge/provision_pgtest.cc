@@ -168,7 +168,7 @@ TEST_F(ProvisionTest, ADatabaseThatIsNotEmptyIsLeftAsItIs) {
   start_runner();
   const JobInfo job = done(provision());
   ASSERT_EQ(job.state, JobState::kFailed) << story(job);
-  EXPECT_NE(job.error->message.find("already exists"), std::string::npos) << story(job);
+  EXPECT_NE(job.error->detail.find("already exists"), std::string::npos) << story(job);
   EXPECT_EQ(map()->shard_named("s3")->state, shardmap::ShardState::kPreparing);
   EXPECT_EQ(pgtest::psql(third(), "SELECT * FROM orders"), "1");
   pgtest::psql(third(), "DROP TABLE orders");

@@ -23,6 +23,9 @@ ClientStatementRef Session::find_statement(std::string_view name) {
 // What names in a statement mean. Of statements of different meaning only the text is the same. Where a
 // transaction has changed the meaning, what is prepared in it is this client's alone.
 std::string Session::search_path() const {
+  // A client that came before there was a shard, and has prepared statements of ours only: a meaning of its
+  // own.
+  if (pool_ == nullptr) return std::string("no shard yet\0", 13) + user_.user;
   std::string meaning = pool_->slots()->login()->role;
   for (const char* name : {"options", "search_path"}) {
     const std::string* value = pool_->startup()->find(name);

@@ -53,6 +53,14 @@ class Dialect(unittest.TestCase):
 
     # The tests are one story, told in the order of their names.
 
+    def test_00_statements_are_prepared_before_there_is_a_shard(self):
+        with house.sql() as early:
+            for _ in range(2):
+                self.assertEqual(early.execute("SHOW SHARDS", prepare=True).fetchall(), [])
+            with self.assertRaises(psycopg.Error) as caught:
+                early.execute("SELECT 1", prepare=True)
+            self.assertEqual(caught.exception.sqlstate, "KG005")
+
     def test_01_shards(self):
         for n in (1, 2, 3):
             self.assertEqual(admin.execute(f"CREATE SHARD s{n} DSN '{house.dsn(n)}'").statusmessage, "CREATE SHARD")

@@ -50,6 +50,7 @@ JobLease::Change to(JobState state) {
 void Move::forget() {
   source_.reset();
   target_.reset();
+  flusher_.reset();
   source_swept_ = target_swept_ = false;
   tables_.clear();
   slot_.reset();

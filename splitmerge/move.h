@@ -118,7 +118,8 @@ class Move {
   shardmap::StoredMap stored_;
   std::unique_ptr<shardmap::PgSession> source_;
   std::unique_ptr<shardmap::PgSession> target_;
-  bool source_swept_ = false;  // predecessors' connections are ended
+  std::unique_ptr<shardmap::PgSession> flusher_;  // of the target, while it is compared under the fence
+  bool source_swept_ = false;                     // predecessors' connections are ended
   bool target_swept_ = false;
   std::vector<MovedTable> tables_;
   std::optional<SlotSnapshot> slot_;

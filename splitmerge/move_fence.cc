@@ -132,7 +132,7 @@ Status Move::drain() {
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
   mark("drained");
-  return flush(*target_, soon());
+  return {};
 }
 
 Status Move::commit() {
@@ -165,7 +165,12 @@ Status Move::cut_over() {
   KG_CHECK(drained);
   if (!looked) return fail(looked.error());
   failpoint("move: drained");
-  KG_CHECK(verify_fenced(*looked));
+  // What has arrived comes to the target's disk while it is compared.
+  auto flushed =
+      std::async(std::launch::async, [this] { return flusher_ ? flush(*flusher_, soon()) : Status(); });
+  const Status verified = verify_fenced(*looked);
+  KG_CHECK(flushed.get());
+  KG_CHECK(verified);
   KG_CHECK(carry_sequences(*target_, looked->sequences, soon()));
   failpoint("move: verified");
   mark("verified");
@@ -184,6 +189,10 @@ Status Move::lower_fence() {
 Status Move::fence() {
   KG_CHECK(connect());
   choose_verification();
+  if (online() && !tables_.empty() && !(flusher_ && flusher_->good())) {
+    const std::string name = job_name(stored_.map->store_id(), lease_.id());
+    KG_TRY(flusher_, open_session(stored_.map->shard(work().target)->dsn, name, lease_, soon()));
+  }
   Status done = raise();
   if (done && !online()) {
     done = lease_.update([](JobRecord& record) {

@@ -47,7 +47,8 @@ constexpr const char* kSchemas = R"json({
     "type": {"enum": ["move", "split", "merge", "drain", "rebalance", "provision"]}, "shardlet": {"type": "string"},
     "shardlets": {"type": "array", "items": {"type": "string"}}, "to": {"type": "string"},
     "at": {"$ref": "#/components/schemas/bound"}, "into": {}, "move": {"type": "string"},
-    "mode": {"enum": ["online", "offline"]}, "max_rate": {}, "shard": {"type": "string"}, "map": {"type": "string"}}},
+    "mode": {"enum": ["online", "offline"]}, "max_rate": {}, "shard": {"type": "string"}, "map": {"type": "string"},
+    "by": {"enum": ["bytes", "rows"], "description": "rebalance: what is to be about equal"}}},
   "job": {"type": "object", "required": ["id", "type", "state"], "properties": {
     "id": {"type": "integer"}, "type": {"type": "string"},
     "state": {"enum": ["queued", "preparing", "copying", "catching_up", "fenced", "committed", "cleaning", "done", "failed", "canceled"]},

@@ -10,7 +10,7 @@ const std::vector<std::string> kPlanColumns = {"map", "shardlet", "from", "to", 
 
 struct Values {
   std::vector<std::string> shardlets, at, into;
-  std::string to, move, map, mode = "online", max_rate, id;
+  std::string to, move, map, mode = "online", max_rate, id, by;
   bool detach = false, dry_run = false;
 };
 
@@ -93,9 +93,12 @@ void add_drain_and_rebalance(CLI::App& root, int& exit_code, const std::shared_p
                                       exit_code, [values](Talk& talk) {
                                         Json body = {{"type", "rebalance"}};
                                         if (!values->map.empty()) body["map"] = values->map;
+                                        if (!values->by.empty()) body["by"] = values->by;
                                         return start(talk, std::move(body), *values);
                                       });
   rebalance.app->add_option("--map", values->map, "one map; all when not said");
+  rebalance.app->add_option("--by", values->by,
+                            "what is to be about equal: bytes (unless said otherwise) or rows");
   rebalance.app->add_flag("--dry-run", values->dry_run, "only say what would be moved");
   add_job_options(rebalance, values);
 }

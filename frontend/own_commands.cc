@@ -98,6 +98,10 @@ Status read_options(parser::List<parser::Option> options, command::StartJob& job
       KG_TRY(job.wait, truth(option));
     } else if (option.name == "dry_run" && plans) {
       KG_TRY(job.dry_run, truth(option));
+    } else if (option.name == "by" && job.request.type == JobType::kRebalance) {
+      if (option.value != "rows" && option.value != "bytes")
+        return fail(sqlstate::kInvalidParameter, "a rebalance is by rows or by bytes");
+      job.request.by_rows = option.value == "rows";
     } else if (option.name == "mode") {
       const auto mode = splitmerge::move_mode_named(option.value);
       if (!mode) return fail(sqlstate::kInvalidParameter, "mode is online or offline");
@@ -106,8 +110,10 @@ Status read_options(parser::List<parser::Option> options, command::StartJob& job
       KG_TRY(job.request.max_rate, rate(option));
     } else {
       return fail(sqlstate::kInvalidParameter, "there is no option \"" + std::string(option.name) + "\"",
-                  plans ? "The options are wait, dry_run, mode and max_rate."
-                        : "The options are wait, mode and max_rate.");
+                  job.request.type == JobType::kRebalance
+                      ? "The options are wait, dry_run, by, mode and max_rate."
+                  : plans ? "The options are wait, dry_run, mode and max_rate."
+                          : "The options are wait, mode and max_rate.");
     }
   }
   return {};

@@ -107,6 +107,7 @@ Json request_json(const JobRequest& request) {
     case JobType::kProvision: json["shard"] = request.shard; break;
     case JobType::kRebalance:
       if (!request.map.empty()) json["map"] = request.map;
+      if (request.by_rows) json["by"] = "rows";
       break;
   }
   if (request.type != JobType::kProvision) json["mode"] = std::string(name_of(request.mode));
@@ -177,7 +178,14 @@ Result<JobRequest> job_request_from_json(std::string_view text) {
       break;
     case JobType::kDrain:
     case JobType::kProvision: request.shard = object.text("shard"); break;
-    case JobType::kRebalance: request.map = object.text_if("map").value_or(""); break;
+    case JobType::kRebalance:
+      request.map = object.text_if("map").value_or("");
+      if (const auto by = object.text_if("by")) {
+        request.by_rows = *by == "rows";
+        if (!request.by_rows && *by != "bytes")
+          object.complain("has a \"by\" that is neither \"rows\" nor \"bytes\"");
+      }
+      break;
   }
   if (const auto mode = object.word_if("mode", move_mode_named)) request.mode = *mode;
   if (const Json* rate = object.get("max_rate")) {

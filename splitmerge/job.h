@@ -57,6 +57,7 @@ struct JobRequest {
   std::string move;                   // split with `to`: the part that moves, by its name or "l", "r"; empty: r
   std::string shard;                  // drain, provision
   std::string map;                    // rebalance: one map; empty: all
+  bool by_rows = false;               // rebalance: the rows are made about equal; otherwise the bytes
   MoveMode mode = MoveMode::kOnline;
   std::uint64_t max_rate = 0;  // bytes a second while copying; 0: no limit
   friend bool operator==(const JobRequest&, const JobRequest&) = default;

@@ -156,8 +156,8 @@ Result<JobRecord> record_of(std::string_view body) {
   JobRecord record;
   try {
     Json request = Json::object();
-    for (const char* member :
-         {"type", "shardlet", "shardlets", "at", "into", "move", "to", "shard", "map", "mode", "max_rate"}) {
+    for (const char* member : {"type", "shardlet", "shardlets", "at", "into", "move", "to", "shard", "map",
+                               "by", "mode", "max_rate"}) {
       if (json.contains(member)) request[member] = json.at(member);
     }
     KG_TRY(record.info.request, job_request_from_json(request.dump()));

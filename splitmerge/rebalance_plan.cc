@@ -25,12 +25,16 @@ constexpr std::size_t kMovesMax = 10000;
 
 using Loads = std::map<ShardId, double>;
 
-Loads loads_of(const std::vector<ShardletSize>& sizes, const std::vector<const Shard*>& shards) {
+double weight_of(const ShardletSize& size, bool by_rows) {
+  return static_cast<double>(by_rows ? size.rows : size.bytes);
+}
+
+Loads loads_of(const std::vector<ShardletSize>& sizes, const std::vector<const Shard*>& shards,
+               bool by_rows = false) {
   Loads loads;
   for (const Shard* shard : shards) loads[shard->id] = 0;
   for (const ShardletSize& size : sizes) {
-    if (const auto load = loads.find(size.shard); load != loads.end())
-      load->second += static_cast<double>(size.bytes);
+    if (const auto load = loads.find(size.shard); load != loads.end()) load->second += weight_of(size, by_rows);
   }
   return loads;
 }
@@ -85,10 +89,11 @@ Status count_rows(PgSession& session, const Mapping& mapping, const Table& table
 
 }  // namespace
 
-std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes, const std::vector<const Shard*>& receivers) {
+std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes, const std::vector<const Shard*>& receivers,
+                                 bool by_rows) {
   std::vector<PlannedMove> plan;
   if (receivers.size() < 2) return plan;
-  Loads loads = loads_of(sizes, receivers);
+  Loads loads = loads_of(sizes, receivers, by_rows);
   double mean = 0;
   for (const auto& [id, load] : loads) mean += load / static_cast<double>(loads.size());
   std::vector<bool> moved(sizes.size());
@@ -101,7 +106,7 @@ std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes, const std::vec
     double best_gap = gap;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (sizes[i].shard != most->first || moved[i]) continue;
-      const double left = std::abs(gap - 2 * static_cast<double>(sizes[i].bytes));
+      const double left = std::abs(gap - 2 * weight_of(sizes[i], by_rows));
       if (left < best_gap || (best < sizes.size() && left == best_gap && sizes[i].bytes < sizes[best].bytes)) {
         best = i;
         best_gap = left;
@@ -113,8 +118,8 @@ std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes, const std::vec
                     name_of(receivers, least->first), chosen.rows, chosen.bytes});
     moved[best] = true;
     chosen.shard = least->first;
-    most->second -= static_cast<double>(chosen.bytes);
-    least->second += static_cast<double>(chosen.bytes);
+    most->second -= weight_of(chosen, by_rows);
+    least->second += weight_of(chosen, by_rows);
   }
   return plan;
 }
@@ -174,7 +179,7 @@ Result<std::vector<PlannedMove>> plan_of(const ShardMap& map, const JobRequest& 
       receivers.push_back(shard);
   }
   KG_TRY(auto sizes, measure(map, request.map, deadline));
-  if (!drain) return balance(std::move(sizes), receivers);
+  if (!drain) return balance(std::move(sizes), receivers, request.by_rows);
   const Shard& from = *map.shard_named(request.shard);
   const bool any = std::any_of(sizes.begin(), sizes.end(),
                                [&from](const ShardletSize& size) { return size.shard == from.id; });

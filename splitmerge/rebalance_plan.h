@@ -20,9 +20,9 @@ struct ShardletSize {
 
 // Few bytes are moved: each move takes the shardlet that brings the fullest and the emptiest shard nearest to
 // each other. Ends when no two shards differ by more than a tenth of the mean, or no move helps. `receivers`
-// are the shards to balance, by id. By bytes.
+// are the shards to balance, by id.
 std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes,
-                                 const std::vector<const shardmap::Shard*>& receivers);
+                                 const std::vector<const shardmap::Shard*>& receivers, bool by_rows = false);
 
 // Everything on `from` goes to the emptiest of `receivers`, the largest first.
 std::vector<PlannedMove> empty_out(std::vector<ShardletSize> sizes, const shardmap::Shard& from,

@@ -65,6 +65,7 @@ std::string shown_job(const StartJob& c) {
   if (!r.into.empty()) text += " INTO " + list(r.into, named);
   if (!r.move.empty()) text += " MOVE " + named(r.move);
   if (!r.to.empty()) text += std::string(r.type == JobType::kMerge ? " ON" : " TO") + " SHARD " + named(r.to);
+  if (r.by_rows) text += " WITH (by = rows)";
   if (r.mode == splitmerge::MoveMode::kOffline) text += " WITH (mode = offline)";
   return text;
 }

@@ -49,6 +49,20 @@ TEST_F(RebalancePlan, ANewShardGetsTheFewestBytesThatLevelThem) {
   EXPECT_EQ(bytes, 100U);
 }
 
+// Wide rows and narrow ones: what is level by one measure is not by the other.
+TEST_F(RebalancePlan, ByRowsTheRowsAreMadeEqual) {
+  const std::vector<ShardletSize> sizes{{"m", "wide", 1, 10, 1000},
+                                        {"m", "w2", 1, 10, 1000},
+                                        {"m", "n1", 2, 500, 1000},
+                                        {"m", "n2", 2, 480, 1000}};
+  EXPECT_TRUE(balance(sizes, first(2)).empty());
+  const auto plan = balance(sizes, first(2), true);
+  ASSERT_EQ(plan.size(), 1U);
+  EXPECT_EQ(plan[0].shardlet, "n2");
+  EXPECT_EQ(plan[0].to, "s1");
+  EXPECT_EQ(plan[0].rows, 480U);
+}
+
 TEST_F(RebalancePlan, AtRandomItEndsAndNeverMakesTheFullestFuller) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {

@@ -27,7 +27,7 @@ constexpr Form kForms[] = {
     {"drop shard map", "DROP SHARD MAP [IF EXISTS] name"},
     {"drop shardlet", "DROP SHARDLET [IF EXISTS] name"},
     {"drop shard", "DROP SHARD [IF EXISTS] name"},
-    {"split", "SPLIT SHARDLET name AT (key) [INTO (left, right)] [MOVE left | right TO SHARD shard]"},
+    {"split", "SPLIT SHARDLET name [AT (key)] [INTO (left, right)] [MOVE left | right TO SHARD shard]"},
     {"merge shardlets", "MERGE SHARDLETS left, right [INTO name] [ON SHARD shard]"},
     {"merge shardlet", "MERGE SHARDLETS left, right [INTO name] [ON SHARD shard]"},
     {"move shardlet", "MOVE SHARDLET name TO SHARD shard"},

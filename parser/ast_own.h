@@ -63,7 +63,7 @@ struct DropOwn {
 
 struct SplitShardlet {
   Name name;
-  List<KeyValue> at;
+  List<KeyValue> at;  // none: the middle of the data
   List<Name> into;  // two or none
   Name move;        // which of them moves; empty: none
   Name to_shard;

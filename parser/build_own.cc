@@ -103,7 +103,7 @@ StatementBody TreeBuilder::own_shardlet(G::OwnStatementContext* c) {
     case G::W_SPLIT: {
       auto* made = make<SplitShardlet>();
       made->name = own_name(c->n);
-      made->at = key_tuple(c->low);
+      if (c->low != nullptr) made->at = key_tuple(c->low);
       made->into = own_names(c->into);
       if (c->into != nullptr && made->into.size() != 2)
         refuse(c->into->start, "INTO names the two shardlets of a split");

@@ -12,7 +12,7 @@ ownStatement
   | dr=K_DROP obj=W_SHARD ie=ifExists? n=ownName
   | dr=K_DROP W_SHARD obj=W_MAP ie=ifExists? n=ownName
   | dr=K_DROP obj=W_SHARDLET ie=ifExists? n=ownName
-  | job=W_SPLIT W_SHARDLET n=ownName K_AT low=keyTuple (K_INTO LPAREN into=ownNameList RPAREN)? (K_MOVE mv=ownName K_TO W_SHARD sh=ownName)? wi=ownOptions?
+  | job=W_SPLIT W_SHARDLET n=ownName (K_AT low=keyTuple)? (K_INTO LPAREN into=ownNameList RPAREN)? (K_MOVE mv=ownName K_TO W_SHARD sh=ownName)? wi=ownOptions?
   | job=K_MERGE W_SHARDLETS n=ownName COMMA n2=ownName (K_INTO nn=ownName)? (K_ON W_SHARD sh=ownName)? wi=ownOptions?
   | job=K_MOVE W_SHARDLET n=ownName K_TO W_SHARD sh=ownName wi=ownOptions?
   | job=W_REBALANCE (W_SHARD W_MAP m=ownName)? wi=ownOptions?

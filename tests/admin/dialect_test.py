@@ -139,6 +139,9 @@ class Dialect(unittest.TestCase):
         wait_until("the split", lambda: admin.execute(f"SHOW JOB {row['id']}").fetchone()[3] == "done")
         left, right = [name for name, s in self.shardlets().items() if s[2] == "s1"]
         self.job(f"MERGE SHARDLETS {left}, {right} INTO a WITH (wait = true)")
+        self.job("SPLIT SHARDLET a INTO (l, r) WITH (wait = true)")  # in the middle of the data
+        self.assertEqual(admin.execute("SELECT count(*) FROM orders WHERE tenant_id < %s", [self.shardlets()["r"][0]]).fetchone(), (50,))
+        self.job("MERGE SHARDLETS l, r INTO a WITH (wait = true)")
         self.job("SPLIT SHARDLET a AT (500) INTO (l, r) MOVE r TO SHARD s2 WITH (wait = true)")
         self.assertEqual(self.shardlets()["l"], ("MINVALUE", "500", "s1", "online"))
         self.assertEqual(self.shardlets()["r"], ("500", "1000", "s2", "online"))
@@ -208,7 +211,7 @@ class Dialect(unittest.TestCase):
             self.refused("MERGE SHARDLETS a, z", "42501", connection=reader)
 
     def test_07b_what_is_nearly_a_statement_of_ours_is_told_its_form(self):
-        for sql, form in (("SPLIT SHARDLET a AT (500) INTO (l)", "SPLIT SHARDLET name AT (key)"), ("MOVE SHARDLET a TO s2", "MOVE SHARDLET name TO SHARD shard"),
+        for sql, form in (("SPLIT SHARDLET a AT (500) INTO (l)", "SPLIT SHARDLET name [AT (key)]"), ("MOVE SHARDLET a TO s2", "MOVE SHARDLET name TO SHARD shard"),
                           ("ALTER SHARDLET a SET SLEEPING", "ONLINE | READ ONLY"), ("CREATE SHARD s9", "CREATE SHARD name DSN"),
                           ("create  shard /* ! */ map x by ring (int)", "BY RANGE | LIST"), ("SHOW SHARDLET a", "SHOW SHARDLETS [OF map]"),
                           ("CANCEL 5", "CANCEL JOB number"), ("DRAIN s1", "DRAIN SHARD name"), ("SHOW JOB", "")):

@@ -134,7 +134,7 @@ TEST(Tree, OwnStatementsAreRefusedWhereTheyAreWrong) {
       {"CREATE SHARD s1", 16},
       {"CREATE SHARD MAP m BY (int)", 23},
       {"CREATE SHARDLET a OF m ON SHARD s", 24},
-      {"SPLIT SHARDLET a", 17},
+      {"SPLIT SHARDLET", 15},
       {"SPLIT a AT (1)", 7},
       {"MOVE SHARDLET a TO s2", 20},
       {"MERGE SHARDLETS a", 18},

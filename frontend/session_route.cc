@@ -82,6 +82,7 @@ Result<planner::Plan> Session::plan_on_map(const KnownStatement& known, const pa
     if (auto error = guard_refuses(known)) return fail(std::move(*error));
   }
   if (known.refusal) return fail(*known.refusal);
+  if (home() == 0) return fail(pool_of(0).error());  // no plan for no shard: there is none yet
   if (auto error = concerns_new_table(normal.text())) return fail(std::move(*error));
   const shardmap::ShardMap& map = *worker_.map();
   if (guarded_ != nullptr) {

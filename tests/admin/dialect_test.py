@@ -61,6 +61,24 @@ class Dialect(unittest.TestCase):
                 early.execute("SELECT 1", prepare=True)
             self.assertEqual(caught.exception.sqlstate, "KG005")
 
+    def test_00b_everything_is_answered_before_there_is_a_shard(self):
+        """By rows or by an error: a plan for no shard at all ended the router, or answered nothing."""
+        statements = ["SELECT 1", "SELECT * FROM t", "BEGIN", "SELECT 1", "ROLLBACK", "SAVEPOINT a", "SET work_mem = '4MB'", "SHOW work_mem", "DISCARD ALL",
+                      "LISTEN x", "NOTIFY x", "PREPARE p AS SELECT 1", "EXECUTE p", "DEALLOCATE ALL", "DECLARE c CURSOR FOR SELECT 1", "FETCH c", "VACUUM",
+                      "CREATE TABLE t (a int)", "CREATE TABLE t (a int) REPLICATED", "CREATE TABLE t (a int) SHARD BY early (a)", "INSERT INTO t VALUES (1)",
+                      "DROP TABLE t", "TRUNCATE t", "EXPLAIN SELECT 1", "EXPLAIN (ROUTE) SELECT 1", "CREATE SCHEMA s", "CREATE SEQUENCE q", "GRANT SELECT ON t TO app",
+                      "DO $$ BEGIN END $$", "SET kintsugi.tenant = '42'", "SHOW kintsugi.tenant", "SET kintsugi.shard_new_tables = 'early(a)'", "SELECT 1; SELECT 2",
+                      "SHOW SHARDS; SHOW JOBS", "SHOW STATS", "SHOW POOLS", "CREATE SHARD MAP early BY HASH (int) SHARDLETS 4", "REBALANCE", "DRAIN SHARD x",
+                      "MOVE SHARDLET a TO SHARD b", "ROLLBACK PREPARED 'x'", "LOCK TABLE t", "ALTER TABLE t SHARD BY early (a)", "CHECKPOINT", "SELEC", ""]
+        for prepare in (None, True):
+            with house.sql() as early:
+                for statement in statements:
+                    try:
+                        early.execute(statement, prepare=prepare)
+                    except psycopg.Error as error:
+                        self.assertIsNotNone(error.sqlstate, (statement, prepare, str(error)))
+        self.assertIsNone(house.process.poll())
+
     def test_01_shards(self):
         for n in (1, 2, 3):
             self.assertEqual(admin.execute(f"CREATE SHARD s{n} DSN '{house.dsn(n)}'").statusmessage, "CREATE SHARD")

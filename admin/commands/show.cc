@@ -345,7 +345,10 @@ Result<CommandResult> show(const Show& request, Face face, const Surroundings& s
     case Show::What::kSlow: done = show_slow(request, surroundings, result); break;
     case Show::What::kAudit: done = show_audit(request, surroundings, store, deadline, result); break;
     case Show::What::kJobs:
-      if (surroundings.store.empty()) break;
+      if (surroundings.store.empty()) {
+        if (request.name) done = no_such("job", *request.name);
+        break;
+      }
       if (auto opened = store(); !opened) {
         done = fail(opened.error());
       } else {

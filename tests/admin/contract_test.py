@@ -408,6 +408,27 @@ tenant_key = ""
         code, _, err, _ = self.config("", KINTSUGI_POOL_SIZ="9")
         self.assertEqual((code, "KINTSUGI_POOL_SIZE" in err), (1, True), err)
 
+    def test_11b_a_router_whose_shards_are_fixed(self):
+        """By [[shard]] in its configuration: nothing of the map can be changed, everything can be looked at."""
+        fixed = House(PROGRAM, shards=2)
+        try:
+            fixed.stop()
+            with open(os.path.join(fixed.data, "kintsugi.toml"), "a") as file:
+                file.write("".join(f'[[shard]]\nname = "s{n}"\ndsn = "{fixed.dsn(n)}"\n' for n in (1, 2)))
+            fixed.start()
+            self.assertEqual([s["name"] for s in fixed.rest("GET", "/v1/shards").json["items"]], ["s1", "s2"])
+            for method, path, body in (("POST", S, {"name": "x", "dsn": fixed.dsn(1)}), ("POST", "/v1/jobs", {"type": "rebalance"}),
+                                       ("POST", M, {"name": "m", "kind": "range", "key": ["int"]}), ("POST", "/v1/recovery/check", {})):
+                answer = fixed.rest(method, path, body)
+                self.assertEqual((answer.status, answer.json["sqlstate"]), (409, "55000"), path)
+                self.assertIn("[[shard]]", answer.json["hint"])
+            self.assertEqual(fixed.rest("GET", "/v1/jobs").json, {"items": [], "next": None})
+            self.assertEqual(fixed.rest("GET", "/v1/jobs/1").status, 404)
+            self.assertEqual(fixed.rest("GET", "/v1/jobs/1/events").status, 404)
+            self.assertEqual(fixed.cli("shard", "remove", "s2", "--yes")[0], 3)
+        finally:
+            fixed.close()
+
     def test_12_each_command_has_a_help_page(self):
         for words in ("serve", "demo", "version", "check-config", "shard list", "shard add", "shard set", "shard remove", "map list", "map create",
                       "map drop", "map show", "map export", "map import", "table list", "table shard", "table replicate", "table unshard", "lookup",

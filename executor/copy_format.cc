@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "executor/exact_text.h"
 #include "wire/client_messages.h"
 
 namespace kintsugi::executor {
@@ -67,7 +68,13 @@ std::optional<std::uint32_t> portable_type(std::string_view name) {
   return array ? found->array : found->type;
 }
 
-Status append_copy_line(std::string_view data_row, std::string& out) {
+std::uint32_t array_of_portable(std::uint32_t type) {
+  const auto* found = std::find_if(kPortable.begin(), kPortable.end(),
+                                   [type](const Portable& each) { return each.type == type; });
+  return found == kPortable.end() ? 0 : found->array;
+}
+
+Status append_copy_line(std::string_view data_row, const std::vector<std::uint32_t>& types, std::string& out) {
   wire::BodyReader in(data_row);
   wire::FrameWriter line(out, wire::client::kCopyData);
   const std::size_t columns = in.u16();
@@ -79,6 +86,10 @@ Status append_copy_line(std::string_view data_row, std::string& out) {
       continue;
     }
     std::string_view value = in.bytes(static_cast<std::size_t>(size));
+    if (const auto exact = i < types.size() ? exact_text(types[i], value) : std::nullopt) {
+      line.bytes(*exact);
+      continue;
+    }
     while (!value.empty()) {
       const std::size_t plain = std::min(value.find_first_of("\b\f\n\r\t\v\\"), value.size());
       line.bytes(value.substr(0, plain));

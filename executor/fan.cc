@@ -95,7 +95,7 @@ struct Fan::State {
   std::string visible;  // the description that the client gets
 
   bool started = false, rows_begun = false, told = false, over = false;
-  bool chunks = false, in_transaction = false, stopping = false;
+  bool chunks = false, in_transaction = false, stopping = false, cut = false;
   RowMerge::State state = RowMerge::State::kHungry;
   std::uint64_t most_rows = UINT64_MAX, rows_before = 0;
   bool failed = false;
@@ -238,12 +238,14 @@ bool Fan::State::make_rows() {
   const bool flushed = request.client_stream != nullptr;
   // Asking a shard for more may read from it, and that moves what stands in its buffer.
   const bool in_place = flushed && !chunks;
-  auto made = merge.step(branches, *request.client, in_place, most_rows, flushed ? kClientBudget : SIZE_MAX);
+  auto made =
+      merge.step(branches, *request.client, in_place, most_rows, flushed ? kClientBudget : request.most_kept);
   if (!made) {
     fail_with(made.error());
     return false;
   }
   state = *made;
+  cut = !flushed && request.client->kept_bytes() >= request.most_kept;
   const std::uint64_t rows = merge.rows_out() - before;
   told = told || rows > 0;
   most_rows -= std::min(rows, most_rows);
@@ -270,9 +272,9 @@ bool Fan::State::flush_client() {
 
 // A limit ends it while the shards still have rows; a write to copies of one table ends on all of them.
 bool Fan::State::at_end() const {
-  return state == RowMerge::State::kEnd &&
-         (merge.limit_reached() ||
-          std::all_of(branches.begin(), branches.end(), [](const auto& each) { return each->ended(); }));
+  return cut || (state == RowMerge::State::kEnd &&
+                 (merge.limit_reached() || std::all_of(branches.begin(), branches.end(),
+                                                       [](const auto& each) { return each->ended(); })));
 }
 
 bool Fan::State::something_readable() const {
@@ -291,8 +293,8 @@ void Fan::State::sleep_on() {
   }
 }
 
-// A limit has been reached: what is behind it is read when it is little, or when cancelling would fail a
-// transaction.
+// A limit has been reached, or the rows are too many: what is behind it is read when it is little, or when
+// cancelling would fail a transaction.
 void Fan::State::cancel_rests() {
   if (!request.cancel || in_transaction) return;
   for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -374,7 +376,7 @@ FanStep Fan::State::result() {
     fail_with(*unwanted);
   }
   // Errors behind the last row that was wanted do not count, unless they have failed a transaction.
-  const bool beyond = merge.limit_reached() && !in_transaction;
+  const bool beyond = (merge.limit_reached() || cut) && !in_transaction;
   if (!failed && !beyond) (void)note_failures();
   std::string tag;
   if (!failed) {
@@ -383,7 +385,7 @@ FanStep Fan::State::result() {
       if (branch->complete() || tags.empty()) tags.push_back(branch->tag());
     }
     const bool has_rows = !branches[0]->description().empty();
-    if (merge.limit_reached() && tags.front().empty()) tags.front() = "SELECT 0";
+    if ((merge.limit_reached() || cut) && tags.front().empty()) tags.front() = "SELECT 0";
     auto merged = merged_tag(request.merge.kind, tags, has_rows, merge.rows_out() - rows_before);
     if (merged) {
       tag = std::move(*merged);
@@ -396,8 +398,11 @@ FanStep Fan::State::result() {
     failure.rows = merge.rows_out() - rows_before;
     return std::move(failure);
   }
-  return FanStep{
-      .kind = FanStep::kComplete, .rows = merge.rows_out() - rows_before, .tag = std::move(tag), .told = told};
+  return FanStep{.kind = FanStep::kComplete,
+                 .rows = merge.rows_out() - rows_before,
+                 .tag = std::move(tag),
+                 .cut = cut,
+                 .told = told};
 }
 
 io::Task<FanStep> Fan::advance(std::uint64_t max_rows) {

@@ -58,7 +58,8 @@ struct FanRequest {
       false;  // advance() will be called with a row limit: the shards' portals are read in chunks
 
   Outbox* client = nullptr;             // rows are appended here and flushed to
-  io::Stream* client_stream = nullptr;  // this stream. Null: all rows stay in `client`, without a bound
+  io::Stream* client_stream = nullptr;  // this stream. Null: all rows stay in `client`,
+  std::size_t most_kept = SIZE_MAX;     // and when they are more bytes than these, the step is cut short
   io::Waiter* waiter = nullptr;
   Deadline deadline = Deadline::never();
   // Asked at every wake-up. An error stops the branches that run (see `cancel`) and fails the step: with the
@@ -91,6 +92,7 @@ struct FanStep {
   std::string error;
   std::string sqlstate;           // of that error
   std::size_t branch = SIZE_MAX;  // whose error it is; SIZE_MAX: our own
+  bool cut = false;               // kComplete: there would have been more, see most_kept
   // Something of this statement (description or row) has gone to the client: it cannot be run again unnoticed.
   bool told = false;
 };

@@ -8,6 +8,7 @@
 #include "executor/branch.h"
 #include "executor/control_round.h"
 #include "executor/copy_format.h"
+#include "executor/exact_text.h"
 #include "executor/fan.h"
 #include "executor/row_merge.h"
 
@@ -30,10 +31,17 @@ std::uint64_t rows_in(std::string_view tag) {
   return rows;
 }
 
+// The type of a column whose binary form is the same everywhere; nothing for others.
+std::optional<std::uint32_t> portable_column(const GatheredRelation& relation, std::size_t column) {
+  if (!relation.types.empty()) return portable_type(relation.types[column]);
+  if (column < relation.oids.size() && array_of_portable(relation.oids[column]) != 0)
+    return relation.oids[column];
+  return std::nullopt;
+}
+
 bool is_portable(const GatheredRelation& relation) {
-  if (relation.types.empty()) return false;
-  for (const std::string& type : relation.types) {
-    if (!portable_type(type)) return false;
+  for (std::size_t i = 0; i < relation.columns.size(); ++i) {
+    if (!portable_column(relation, i)) return false;
   }
   return true;
 }
@@ -55,16 +63,20 @@ class Stream {
   Stream(const GatherRequest& request, const GatherRequest::Relation& what, GatherResult* result)
       : request_(request), what_(what), result_(result), binary_(is_portable(what.relation)) {}
 
-  // True: all of it has gone to the finisher, and CopyDone after it. False: the sources are given up, the error
-  // is in the result unless it is the finisher's own, and CopyFail is sent.
+  // The sources begin: what they give waits in the sockets.
+  void start();
+  // After start(), the finisher's COPY having been sent. True: all of it has gone to the finisher, and CopyDone
+  // after it. False: the sources are given up, the error is in the result unless it is the finisher's own, and
+  // CopyFail is sent.
   io::Task<bool> run();
+  io::Task<void> give_up();  // instead of run()
   [[nodiscard]] bool has_sources() const;
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
 
  private:
-  void start();
   bool describe();
   bool move_rows();
+  bool note_failures();
   void fail_with(const Error& error);
   [[nodiscard]] bool ended() const;
   [[nodiscard]] Outbox& out() const { return request_.finisher->out; }
@@ -73,6 +85,7 @@ class Stream {
   const GatherRequest::Relation& what_;
   GatherResult* result_;
   bool binary_;
+  std::vector<std::uint32_t> exact_;  // of text: the columns' types where those have an exact text, else 0
   Branches branches_;
   std::vector<bool> described_;
   bool failed_ = false;
@@ -92,10 +105,10 @@ void Stream::fail_with(const Error& error) {
   wire::append_error(result_->error, "ERROR", error);
 }
 
-std::string bind_tail_of(const GatherRequest& request, bool binary) {
+std::string bind_tail_of(const GatherRequest& request, std::vector<std::int16_t> formats) {
   wire::BindValues bind;
   bind.values = request.parameters;
-  if (binary) bind.result_formats = {1};
+  bind.result_formats = std::move(formats);
   std::string message;
   wire::append_bind(message, "", "", bind);
   return message.substr(wire::kHeaderBytes + 2);
@@ -109,7 +122,13 @@ std::string type_oids_of(const GatherRequest& request) {
 }
 
 void Stream::start() {
-  const std::string oids = type_oids_of(request_), tail = bind_tail_of(request_, binary_);
+  std::vector<std::int16_t> formats(binary_ ? 1 : what_.relation.columns.size(), 1);
+  for (std::size_t i = 0; !binary_ && i < formats.size(); ++i) {
+    const std::uint32_t type = portable_column(what_.relation, i).value_or(0);
+    exact_.push_back(needs_exact_text(type) ? type : 0);
+    formats[i] = exact_.back() != 0 ? 1 : 0;
+  }
+  const std::string oids = type_oids_of(request_), tail = bind_tail_of(request_, std::move(formats));
   for (std::size_t i = 0; i < what_.sources.size(); ++i) {
     if (what_.sources[i] == request_.finisher) continue;
     auto branch = std::make_unique<Branch>(what_.sources[i], request_.max_message);
@@ -119,7 +138,11 @@ void Stream::start() {
     branches_.push_back(std::move(branch));
   }
   described_.resize(branches_.size());
-  if (binary_) wire::append_copy_data(out().compose(), kBinaryCopyHeader);
+}
+
+io::Task<void> Stream::give_up() {
+  auto abandoning = abandon(&branches_, request_.cancel, request_.waiter);
+  co_await std::move(abandoning);
 }
 
 // A plan that is wrong about a type would have bytes read as what they are not.
@@ -130,8 +153,8 @@ bool Stream::describe() {
     described_[i] = true;
     const auto columns = wire::read_row_description(branch.description());
     bool right = columns.has_value() && columns->size() == what_.relation.columns.size();
-    for (std::size_t c = 0; right && binary_ && c < columns->size(); ++c)
-      right = portable_type(what_.relation.types[c]) == (*columns)[c].type_oid;
+    for (std::size_t c = 0; right && c < columns->size(); ++c)
+      if (binary_ || exact_[c] != 0) right = portable_column(what_.relation, c) == (*columns)[c].type_oid;
     if (right) continue;
     fail_with(Error{.sqlstate = "55000",
                     .message = "shard " + branch.shard() + " gives other columns of " + what_.relation.of +
@@ -159,7 +182,7 @@ bool Stream::move_rows() {
         const auto row = branch->row();
         if (!row) break;
         size += row->size();
-        if (Status line = append_copy_line(row->body, out().compose()); !line) {
+        if (Status line = append_copy_line(row->body, exact_, out().compose()); !line) {
           fail_with(line.error());
           return false;
         }
@@ -189,9 +212,19 @@ bool Stream::ended() const {
   return true;
 }
 
+bool Stream::note_failures() {
+  for (const auto& branch : branches_) {
+    if (failed_ || !branch->failed()) continue;
+    failed_ = true;
+    result_->error = branch->error();
+    result_->sqlstate = branch->error_sqlstate();
+  }
+  return failed_;
+}
+
 io::Task<bool> Stream::run() {
-  start();
   Backend& finisher = *request_.finisher;
+  if (binary_) wire::append_copy_data(out().compose(), kBinaryCopyHeader);
   bool finisher_spoke = false;
   while (!failed_ && !ended()) {
     bool moved = false;
@@ -199,14 +232,10 @@ io::Task<bool> Stream::run() {
       branch->flush();
       if (branch->backend().stream.readable()) moved |= branch->read(kBranchBudget);
       (void)branch->take_asides();
-      if (branch->failed() && !failed_) {
-        failed_ = true;
-        result_->error = branch->error();
-        result_->sqlstate = branch->error_sqlstate();
-      }
     }
-    if (failed_ || !describe()) break;
+    if (note_failures() || !describe()) break;
     moved |= move_rows();
+    if (note_failures()) break;  // what stood behind the last rows
     const bool was_full = finisher.out.kept_bytes() >= kFinisherBudget;
     const io::IoResult flushed = finisher.out.flush(finisher.stream);
     moved |= was_full && finisher.out.kept_bytes() < kFinisherBudget;
@@ -323,21 +352,37 @@ io::Task<bool> Gathering::put_keys(GatherRequest::Relation* what, GatherResult* 
   co_return true;
 }
 
+// The first task on the finisher itself; SIZE_MAX: none.
+std::size_t Gathering::first_here(const GatherRequest::Relation& what) const {
+  for (std::size_t i = 0; i < what.sources.size(); ++i)
+    if (what.sources[i] == request_.finisher) return i;
+  return SIZE_MAX;
+}
+
 // One relation's rows: those of other shards, and those that are on the finisher.
 io::Task<bool> Gathering::fill_one(GatherRequest::Relation* what, GatherResult* result) {
   Backend& finisher = *request_.finisher;
   const GatheredRelation& relation = what->relation;
   auto putting = put_keys(what, result);
   if (!co_await std::move(putting)) co_return false;
-  if (relation.types.empty()) {
-    // PostgreSQL knows best which types, modifiers and collations the columns of a query have.
-    auto making =
-        run_here("CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns_of(relation) +
-                     ") ON COMMIT DROP AS " + relation.tasks.front().text + " WITH NO DATA",
-                 result);
-    if (!co_await std::move(making)) co_return false;
-  }
   Stream stream(request_, *what, result);
+  stream.start();
+  const std::size_t here = first_here(*what);
+  std::uint64_t rows = 0;
+  if (relation.types.empty()) {
+    // PostgreSQL knows best which types, modifiers and collations the columns of a query have. CREATE TABLE AS
+    // may use parallel workers, as INSERT ... SELECT may not.
+    const bool has_rows = here < relation.tasks.size();
+    auto making = run_here("CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" +
+                               columns_of(relation) + ") ON COMMIT DROP AS " +
+                               relation.tasks[has_rows ? here : 0].text + (has_rows ? "" : "\nWITH NO DATA"),
+                           result, &rows);
+    if (!co_await std::move(making)) {
+      auto giving_up = stream.give_up();
+      co_await std::move(giving_up);
+      co_return false;
+    }
+  }
   const std::string sql = opening(*what, stream.has_sources());
   if (!sql.empty()) {
     wire::append_query(finisher.out.compose(), sql);
@@ -365,8 +410,8 @@ io::Task<bool> Gathering::fill_one(GatherRequest::Relation* what, GatherResult* 
     }
     if (!answer || !good) co_return false;
   }
-  std::uint64_t rows = stream.rows();
-  for (std::size_t i = 0; i < what->sources.size(); ++i) {
+  rows += stream.rows();
+  for (std::size_t i = here; i < what->sources.size() && !relation.types.empty(); ++i) {
     if (what->sources[i] != &finisher) continue;
     auto inserting = run_here(insert_of(relation, relation.tasks[i].text), result, &rows);
     if (!co_await std::move(inserting)) co_return false;

@@ -71,6 +71,7 @@ class Gathering {
  private:
   io::Task<bool> put_keys(GatherRequest::Relation* what, GatherResult* result);
   io::Task<bool> fill_one(GatherRequest::Relation* what, GatherResult* result);
+  [[nodiscard]] std::size_t first_here(const GatherRequest::Relation& what) const;
   [[nodiscard]] std::string opening(const GatherRequest::Relation& what, bool has_sources) const;
   [[nodiscard]] std::string analysing() const;
   io::Task<bool> run_here(std::string text, GatherResult* result, std::uint64_t* rows = nullptr);

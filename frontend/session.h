@@ -17,7 +17,9 @@
 #include "admin/commands/command.h"
 #include "admin/commands/command_queue.h"
 #include "admin/commands/command_result.h"
+#include "executor/array_parameters.h"
 #include "executor/copy_in.h"
+#include "executor/copy_out.h"
 #include "executor/fan.h"
 #include "executor/gather.h"
 #include "executor/relay.h"
@@ -233,6 +235,7 @@ class Session {
   io::Task<> run_errand();
   io::Task<Result<std::string>> work_out(const planner::WorkOut& work);
   io::Task<Status> work_out_portal(Portal* portal);
+  [[nodiscard]] std::optional<Error> needs_block(const KnownStatement& known) const;
   static Error not_worked_out();
   static PreparedTextRef with_text(const PreparedText& prepared, std::string text);
   Result<Place*> place_at(ShardId shard);
@@ -314,7 +317,11 @@ class Session {
   io::Task<StatementEnd> run_route(planner::Route route, Run* run);
   io::Task<StatementEnd> run_fan_out(planner::FanOut fan_out, Run* run);
   io::Task<StatementEnd> run_ddl(planner::Ddl ddl, Run* run);
+  void note_half_done(const std::string& done, const std::string& failed);
   io::Task<StatementEnd> run_gather(planner::Gather gather, Run* run);  // session_gather.cc
+  static bool may_be_small(const planner::Gather& gather);              // session_finish.cc
+  io::Task<std::optional<StatementEnd>> finish_small(const planner::Gather* gather, Run* run);
+  io::Task<Result<std::vector<executor::ArrayColumn>>> columns_of_parts(std::string description, ShardId shard);
   executor::FanRequest fan_request(Run* run);
   executor::GatherRequest gather_request(planner::Gather& gather, executor::Backend* finisher, Run* run);
   io::Task<Result<bool>> begun_read_only(const planner::Gather& gather);
@@ -325,6 +332,7 @@ class Session {
   io::Task<StatementEnd> fill_from_stage(std::vector<std::string> fill, ShardId shard);
   io::Task<executor::FanStep> take_copy_data(executor::CopyInRun* copy);
   io::Task<Status> read_for_copy();
+  executor::CopyOutRequest copy_out_request();
   io::Task<StatementEnd> run_copy_out(planner::CopyOut plan, Run* run);
   io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run);
   io::Task<> undo_refused(const Run* run, std::vector<ShardId> begun, StatementEnd* end);
@@ -365,10 +373,12 @@ class Session {
   executor::BackendPool* pool_ = nullptr;  // whose it is, or was last
   executor::PoolUse pool_use_;             // keeps it
   ShardId here_ = 0;
-  bool begun_ = false;      // the client's transaction has been opened on it
-  bool wrote_ = false;      // and may have written there
-  bool untouched_ = false;  // and nothing of the client has run in it yet
-  std::list<Place> away_;   // held besides: parts of the transaction, or pinned
+  bool begun_ = false;           // the client's transaction has been opened on it
+  bool batch_goes_on_ = false;   // behind the Execute that runs there is more than a Sync, or nothing yet
+  bool barrier_begins_ = false;  // the last Sync of the router's own ends with the BEGIN of its transaction
+  bool wrote_ = false;           // and may have written there
+  bool untouched_ = false;       // and nothing of the client has run in it yet
+  std::list<Place> away_;        // held besides: parts of the transaction, or pinned
   OpenTransaction txn_;
   SeenMaps seen_;
   struct PoolAt {

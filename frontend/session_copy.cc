@@ -185,9 +185,21 @@ io::Task<Status> Session::read_for_copy() {
   }
 }
 
+// All but what is copied.
+executor::CopyOutRequest Session::copy_out_request() {
+  executor::CopyOutRequest request;
+  request.client = &to_client_;
+  request.client_stream = &client_;
+  request.waiter = &waiter_;
+  request.still_wanted = [this] { return still_wanted(); };
+  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
+  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
+  return request;
+}
+
 // COPY ... TO STDOUT.
 io::Task<StatementEnd> Session::run_copy_out(planner::CopyOut plan, Run* run) {
-  executor::CopyOutRequest request;
+  executor::CopyOutRequest request = copy_out_request();
   for (planner::ShardTask& task : plan.tasks) {
     auto joining = join(task.shard);
     auto joined = co_await std::move(joining);
@@ -199,12 +211,6 @@ io::Task<StatementEnd> Session::run_copy_out(planner::CopyOut plan, Run* run) {
   }
   request.header = plan.header;
   request.binary = plan.binary;
-  request.client = &to_client_;
-  request.client_stream = &client_;
-  request.waiter = &waiter_;
-  request.still_wanted = [this] { return still_wanted(); };
-  request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
-  request.max_message = static_cast<std::uint64_t>(worker_.shared().config.limits.max_message);
   auto copying = executor::copy_out(std::move(request));
   executor::FanStep step = co_await std::move(copying);
   co_return end_of(step);

@@ -32,6 +32,11 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
     co_return StatementEnd::refused(
         {.sqlstate = "25P01", .message = "DECLARE CURSOR can only be used in transaction blocks"});
   }
+  if (may_be_small(gather)) {
+    auto finishing = finish_small(&gather, run);
+    std::optional<StatementEnd> end = co_await std::move(finishing);
+    if (end) co_return std::move(*end);
+  }
   // Whatever default_transaction_read_only says: there are temporary tables to be made.
   if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN READ WRITE"};
   auto running = gather_and_finish(std::move(gather), run);
@@ -123,6 +128,13 @@ io::Task<StatementEnd> Session::finish_aside(planner::Gather gather, Run* run) {
   StatementEnd end;
   if (!filled.ok) {
     end = {.failed = true, .error = std::move(filled.error)};
+  } else if (gather.copy_out) {
+    executor::CopyOutRequest request = copy_out_request();
+    request.branches.push_back({.backend = lease.get(), .text = text, .before = {"SET TRANSACTION READ ONLY"}});
+    request.cancel = cancel;
+    auto copying = executor::copy_out(std::move(request));
+    executor::FanStep step = co_await std::move(copying);
+    end = end_of(step);
   } else {
     executor::FanRequest request = fan_request(run);
     request.branches.push_back({.backend = lease.get(), .text = text, .before = {"SET TRANSACTION READ ONLY"}});
@@ -192,8 +204,14 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
   last.tasks.push_back({gather.finisher, std::move(gather.text)});
   last.writes = gather.writes;
   const std::string cursor = std::move(gather.cursor);
-  auto finishing = run_fan_out(std::move(last), run);
-  StatementEnd end = co_await std::move(finishing);
+  StatementEnd end;
+  if (gather.copy_out) {
+    auto copying = run_copy_out({.tasks = std::move(last.tasks)}, run);
+    end = co_await std::move(copying);
+  } else {
+    auto finishing = run_fan_out(std::move(last), run);
+    end = co_await std::move(finishing);
+  }
   if (!end.failed && !cursor.empty()) {
     cursors_[cursor] = finisher_shard;
   } else if (!end.failed) {

@@ -171,6 +171,7 @@ executor::FanRequest Session::fan_request(Run* run) {
   request.suspendable = run->suspendable;
   request.client = run->rows_to != nullptr ? run->rows_to : &to_client_;
   request.client_stream = run->rows_to != nullptr ? nullptr : &client_;
+  request.most_kept = run->most_kept;
   request.waiter = &waiter_;
   request.still_wanted = [this] { return still_wanted(); };
   request.cancel = [this](executor::Backend& backend) { cancel_at(backend); };
@@ -238,6 +239,18 @@ StatementEnd Session::end_of(executor::FanStep& step) {
   return end;
 }
 
+// What cannot be undone is at least said.
+void Session::note_half_done(const std::string& done, const std::string& failed) {
+  wire::append_notice(
+      to_client_.compose(),
+      {.severity = "WARNING",
+       .sqlstate = "01000",
+       .message = "the statement has been executed on " + done + " and has failed on " + failed,
+       .hint = "Remove the cause and repeat it with IF NOT EXISTS or IF EXISTS. After CREATE INDEX "
+               "CONCURRENTLY first DROP INDEX CONCURRENTLY IF EXISTS what it has left: an index that "
+               "is not valid counts as one that exists."});
+}
+
 // Definitions. Inside the transaction of the caller, so that all shards have it or none; then the map and the
 // catalogue learn of it.
 io::Task<StatementEnd> Session::run_ddl(planner::Ddl ddl, Run* run) {
@@ -257,21 +270,18 @@ io::Task<StatementEnd> Session::run_ddl(planner::Ddl ddl, Run* run) {
     txn_ = {};
     std::string done;
     for (planner::ShardTask& task : all.tasks) {
+      const shardmap::Shard* shard = worker_.map()->shard(task.shard);
+      const std::string name = shard == nullptr ? std::to_string(task.shard) : shard->name;
       planner::FanOut one;
       one.writes = true;
       one.tasks.push_back(std::move(task));
       auto running = run_fan_out(std::move(one), run);
       end = co_await std::move(running);
-      if (!end.failed) continue;
-      if (!done.empty()) {
-        wire::append_notice(
-            to_client_.compose(),
-            {.severity = "WARNING",
-             .sqlstate = "01000",
-             .message = "the statement has been executed on some shards and has failed on another",
-             .hint = "Remove the cause and repeat it with IF NOT EXISTS."});
+      if (end.failed) {
+        if (!done.empty()) note_half_done(done, name);
+        break;
       }
-      break;
+      done += (done.empty() ? "" : ", ") + name;
     }
   }
   if (end.failed) co_return end;

@@ -6,6 +6,7 @@
 
 #include "base/sql_quote.h"
 #include "executor/describe.h"
+#include "executor/exact_text.h"
 #include "frontend/session.h"
 
 namespace kintsugi::frontend {
@@ -68,13 +69,15 @@ io::Task<Result<Pouring>> Session::look_at_source(const planner::Pour& pour, con
   pouring.returning = std::move(statement->row_description);
   std::string sql = "SELECT pg_catalog.current_setting('transaction_read_only')";
   for (std::size_t i = 0; i < columns.size(); ++i)
-    sql += ", pg_catalog.format_type(" + std::to_string(columns[i].type_oid) + ", NULL)";
+    // Without a modifier, and not as SQL's names without one mean: "character" would be one character.
+    sql += ", pg_catalog.format_type(" + std::to_string(columns[i].type_oid) + ", -1)";
   auto asking = executor::run_control_query(backend, sql, &waiter_, deadline);
   auto names = co_await std::move(asking);
   if (!names) co_return fail(std::move(names).error());
   if (names->at(0).at(0) == "on") co_return fail("25006", "cannot execute INSERT in a read-only transaction");
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool untyped = i < pour.untyped.size() && pour.untyped[i];
+    pouring.oids.push_back(columns[i].type_oid);
     pouring.types.push_back(untyped ? "" : "::" + names->at(0).at(i + 1).value_or("text"));
   }
   co_return pouring;
@@ -126,6 +129,8 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
   const std::uint32_t effects = prepared->known->effects;
   Run source{.plan = std::move(*plan), .text = prepared->text, .types = run->types, .bind = run->bind};
   source.bind.result_formats.clear();
+  for (const std::uint32_t type : pouring.oids)
+    source.bind.result_formats.push_back(executor::needs_exact_text(type));
   source.suspendable = true;
   source.effects = effects;
   source.on_map = true;
@@ -208,7 +213,13 @@ Result<std::string> Pouring::statement_of(executor::Outbox* rows, executor::Outb
     text += text.empty() ? head + " VALUES (" : ", (";
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0) text += ", ";
-      text += values[i] ? quote_literal(*values[i]) + (i < types.size() ? types[i] : "") : std::string("NULL");
+      if (!values[i]) {
+        text += "NULL";
+        continue;
+      }
+      const std::optional<std::string> exact =
+          i < oids.size() ? executor::exact_text(oids[i], *values[i]) : std::nullopt;
+      text += quote_literal(exact ? *exact : std::string(*values[i])) + (i < types.size() ? types[i] : "");
     }
     text += ")";
   }

@@ -119,12 +119,12 @@ struct Unit {
   std::string bytes;          // the client's messages
 };
 
-// One plan on its way.
 // An INSERT ... SELECT under way whose rows are read first.
 struct Pouring {
   std::string head, tail;
-  std::vector<std::string> types;  // casts of the source's columns; empty: none
-  std::string returning;           // the body of its RowDescription
+  std::vector<std::string> types;   // casts of the source's columns; empty: none
+  std::vector<std::uint32_t> oids;  // and their types
+  std::string returning;            // the body of its RowDescription
   std::vector<std::int16_t> formats;
   bool at_once = false;  // as in Pour
   std::uint64_t inserted = 0;
@@ -138,6 +138,7 @@ struct Answering {
   std::vector<std::int16_t> formats;  // as in Bind; none: text
 };
 
+// One plan on its way.
 struct Run {
   planner::Plan plan;
   std::string text;                  // for tasks without one of their own
@@ -148,7 +149,8 @@ struct Run {
   std::uint32_t effects = 0;
   bool on_map = false;                  // its places come from the shard map
   Pouring* pouring = nullptr;           // its rows are no answer: they are inserted
-  executor::Outbox* rows_to = nullptr;  // and go here
+  executor::Outbox* rows_to = nullptr;  // and go here,
+  std::size_t most_kept = SIZE_MAX;     // so many bytes of them: FanRequest::most_kept
 };
 
 // What the client has bound and the router will run.

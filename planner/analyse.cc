@@ -268,7 +268,17 @@ void made_at_home(Analyzer& analyzer, Analysis& analysis, std::string_view what)
   analysis.several = std::move(*gather);
 }
 
-void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis) {
+namespace {
+
+// Each shard's lines of a COPY stand behind those of another.
+bool is_plain(const FanOutTemplate& fan_out) {
+  return !fan_out.text && fan_out.merge.kind == Merge::Kind::kConcat && !fan_out.limits.limit &&
+         !fan_out.limits.limit_one && !fan_out.limits.offset;
+}
+
+}  // namespace
+
+void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis, bool copied) {
   const Shape shape = analyzer.query(query, nullptr, nullptr);
   analyzer.finish();
   take_tables(analyzer, analysis);
@@ -292,7 +302,9 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
   }
   if (analyzer.into) return made_at_home(analyzer, analysis, "SELECT INTO");
   auto fan_out = fan_out_of(analyzer, query, shape, edits);
-  if (fan_out) {
+  if (fan_out && (!copied || is_plain(*fan_out))) {
+    for (const auto& count : {fan_out->limits.limit, fan_out->limits.offset})
+      if (count && count->kind == Source::Kind::kParameter) analysis.depends_on_parameters = true;
     fan_out->writes = analysis.writes;
     analysis.several = std::move(*fan_out);
     return;
@@ -308,8 +320,9 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
   }
   analysis.several =
       refused("over several shards, " + gather.error().message,
-              "Say with = which sharding key the statement is for. It cannot be answered shard by shard: " +
-                  fan_out.error().message + ".");
+              "Say with = which sharding key the statement is for." +
+                  (fan_out ? std::string()
+                           : " It cannot be answered shard by shard: " + fan_out.error().message + "."));
 }
 
 namespace {

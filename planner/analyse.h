@@ -31,7 +31,8 @@ std::optional<Error> hopeless(const Analyzer& analyzer);
 // Why a statement that names no sharded table may not run on one shard either; none: it may.
 std::optional<Error> sees_one_shard(const Analyzer& analyzer);
 
-void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis);
+// `copied`: it stands in COPY (...) TO.
+void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& analysis, bool copied = false);
 
 void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& analysis);
 void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& analysis);

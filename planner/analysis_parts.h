@@ -65,6 +65,7 @@ struct GatherTemplate {
   bool writes = false;
   std::string cursor;  // as in Gather
   bool hold = false;
+  bool copy_out = false;
 };
 
 // What has to be worked out before a write can be planned (plan.h, WorkOut).

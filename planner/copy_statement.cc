@@ -91,16 +91,22 @@ void Utilities::operator()(const parser::Copy* copy) {
   if (copy->query != nullptr) {
     if (copy->query->query == nullptr)
       return refuse(refused("COPY of what a writing statement returns", "Send the statement itself."));
-    analyse_query(analyzer_, *copy->query->query, analysis_);
+    analyse_query(analyzer_, *copy->query->query, analysis_, true);
     if (analysis_.tables.empty()) return;
-    auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several);
-    if (file || fan_out == nullptr || fan_out->text || fan_out->merge.kind != Merge::Kind::kConcat ||
-        fan_out->limits.limit || fan_out->limits.limit_one || fan_out->limits.offset) {
-      analysis_.several =
-          refused("COPY of a query over several shards whose answers have to be merged",
-                  "Send the query itself, or COPY it without ORDER BY, LIMIT, DISTINCT and aggregates.");
+    if (auto* gather = std::get_if<GatherTemplate>(&analysis_.several); gather != nullptr && !file) {
+      gather->copy_out = true;
+      if (gather->tier == Tier::kGather) return;  // that has the whole statement in its text
+      const parser::Range query = copy->query->query->range;
+      gather->text.insert(gather->text.begin(),
+                          {.kind = Piece::Kind::kOwn, .range = {analyzer_.whole.begin, query.begin}});
+      gather->text.push_back({.kind = Piece::Kind::kOwn, .range = {query.end, analyzer_.whole.end}});
       return;
     }
+    auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several);
+    if (file && (fan_out != nullptr || std::holds_alternative<GatherTemplate>(analysis_.several)))
+      analysis_.several = refused("COPY of a query over several shards with a file of the server",
+                                  "Use COPY ... TO STDOUT (psql's \\copy).");
+    if (file || fan_out == nullptr) return;
     fan_out->copy = CopyShape{header, in.format == CopyIn::Format::kBinary};
     return;
   }

@@ -1,5 +1,7 @@
 // The types of expressions, as far as merging needs them: 0 where it is not certain.
 #include <algorithm>
+#include <charconv>
+#include <limits>
 
 #include "planner/analyzer.h"
 
@@ -50,6 +52,13 @@ std::uint32_t type_of_case(const Analyzer& analyzer, const parser::Case& node, c
   return common;
 }
 
+// The normal form tells integers from bigints, so this holds for every text of it.
+std::uint32_t type_of_integer(std::string_view digits) {
+  std::int64_t value = 0;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec != std::errc()) return 0;
+  return value <= std::numeric_limits<std::int32_t>::max() ? kInt4 : kInt8;
+}
+
 }  // namespace
 
 std::uint32_t Analyzer::type_named(const parser::TypeName& name) const {
@@ -71,11 +80,7 @@ Analyzer::ExprType Analyzer::type_of(const parser::Expr* expr, const Scope& scop
       switch (literal.literal) {
         case parser::LiteralKind::kTrue:
         case parser::LiteralKind::kFalse: return {kBool, {}};
-        case parser::LiteralKind::kInteger: {
-          // The normal form tells integers from bigints, so this holds for every text of it.
-          if (literal.value.size() <= 9) return {kInt4, {}};
-          return {literal.value.size() <= 18 ? kInt8 : 0, {}};
-        }
+        case parser::LiteralKind::kInteger: return {type_of_integer(literal.value), {}};
         case parser::LiteralKind::kNumeric: return {kNumeric, {}};
         case parser::LiteralKind::kString: return {kText, "default"};
         default: return {};

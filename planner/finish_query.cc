@@ -118,10 +118,15 @@ class FinishPlanner {
     if (!whole_rows && (!distinct || !select_->distinct_on.empty() || !block_->window_calls.empty()))
       return no("its rows are made of rows of several shards");
     if (query_.with_ties) return no("WITH TIES");
+    for (std::size_t i = 0; select_ != nullptr && i < select_->targets.size(); ++i)
+      if (const parser::Expr* target = select_->targets[i].expr;
+          target != nullptr && target->kind == ExprKind::kRow)
+        return no("a row as a value");
     TextEdits edits = ownership_;
     TextTemplate order;
     std::string hidden_names;
     int hidden = 0;
+    std::vector<std::uint32_t> hidden_types;
     std::vector<std::pair<parser::Range, std::string>> ordered;
     TextTemplate more;
     for (const parser::SortItem& item : query_.order_by) {
@@ -131,10 +136,11 @@ class FinishPlanner {
         ordered.emplace_back(item.expr->range, "kg_c" + std::to_string(column + 1));
         continue;
       }
-      if (select_ == nullptr || distinct || select_->select_list.empty())
+      if (select_ == nullptr || distinct || select_->select_list.empty() || item.expr->kind == ExprKind::kRow)
         return no("ORDER BY something that is not among the columns of the result");
       more.push_back(text(", "));
       append(more, ownership_.make(item.expr->range));
+      hidden_types.push_back(type_of(item.expr));
       const std::string name = "kg_o" + std::to_string(++hidden);
       hidden_names += name;
       ordered.emplace_back(item.expr->range, name);
@@ -149,9 +155,11 @@ class FinishPlanner {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string column = "kg_c" + std::to_string(i + 1);
       relation.relation.columns.push_back(column);
+      relation.relation.oids.push_back(base_of(shape_.columns[i].type));
       list += (i > 0 ? ", " : "") + column + " AS " + quote_identifier(names[i]);
     }
     for (int i = 1; i <= hidden; ++i) relation.relation.columns.push_back("kg_o" + std::to_string(i));
+    relation.relation.oids.insert(relation.relation.oids.end(), hidden_types.begin(), hidden_types.end());
     if (list.empty()) return no("a result without columns");
     relation.text = edits.make({query_.range.begin, query_.body->range.end});
     const bool limited = query_.limit != nullptr || query_.limit_one;
@@ -262,6 +270,7 @@ class FinishPlanner {
       first = false;
       append(relation.text, part.text);
       relation.relation.columns.push_back(part.name);
+      relation.relation.oids.push_back(part.type);
       if (!part.grouped) continue;
       positions += (positions.empty() ? "" : ", ") + std::to_string(relation.relation.columns.size());
     }
@@ -281,15 +290,27 @@ class FinishPlanner {
   struct Part {
     std::string name;
     TextTemplate text;
+    std::uint32_t type = 0;  // pg_type OID; 0: not known
     bool grouped = false;
     const parser::Expr* expr = nullptr;  // of a group
     bool each_once = false;              // only what DISTINCT in an aggregate is of
   };
 
-  std::string add_part(std::string_view letter, TextTemplate what, const parser::Expr* group = nullptr) {
+  std::string add_part(std::string_view letter, TextTemplate what, std::uint32_t type,
+                       const parser::Expr* group = nullptr) {
     std::string name = "kg_" + std::string(letter) + std::to_string(parts_.size() + 1);
-    parts_.push_back({name, std::move(what), group != nullptr, group});
+    parts_.push_back({name, std::move(what), type, group != nullptr, group});
     return name;
+  }
+
+  // A domain's values travel as those of what it is made of.
+  [[nodiscard]] std::uint32_t base_of(std::uint32_t type) const {
+    const Type* known = analyzer_.catalog().type(type);
+    for (; known != nullptr && known->kind == 'd'; known = analyzer_.catalog().type(type)) type = known->base;
+    return type;
+  }
+  std::uint32_t type_of(const parser::Expr* expr) {
+    return base_of(analyzer_.type_of(expr, *block_->scope).oid);
   }
 
   Status group(const parser::GroupItem& item) {
@@ -327,7 +348,7 @@ class FinishPlanner {
     if (const Part* known = group_of(meant)) {
       name = known->name;
     } else {
-      name = add_part("g", ownership_.make(meant->range), meant);
+      name = add_part("g", ownership_.make(meant->range), type_of(meant), meant);
     }
     if (!by_name) final_.replace(expr->range, name);
     return {};
@@ -485,13 +506,14 @@ class FinishPlanner {
       // Every shard sends each value once.
       if (call.args.size() != 1 || call.filter != nullptr) return no("an aggregate that needs all rows");
       const parser::Expr* value = call.args[0].value;
+      if (value == nullptr || value->kind == ExprKind::kRow) return no("an aggregate of rows as values");
       const Part* known = group_of(value, true);
       if (known == nullptr && as<parser::Literal>(value) != nullptr) return no("an aggregate of a constant");
       std::string part;
       if (known != nullptr) {
         part = known->name;
       } else {
-        part = add_part("d", ownership_.make(value->range), value);
+        part = add_part("d", ownership_.make(value->range), type_of(value), value);
         parts_.back().each_once = true;
       }
       final_.replace(value->range, part);
@@ -499,9 +521,10 @@ class FinishPlanner {
     }
     const std::uint32_t type =
         call.args.size() == 1 ? analyzer_.type_of(call.args[0].value, *block_->scope).oid : 0;
+    const std::uint32_t sum_type = type == 21 || type == 23 ? 20 : type == 20 ? 1700 : type;
     const auto put = [&](const std::string& what) { final_.replace(call.range, what); };
     if (name == "count") {
-      put("(coalesce(pg_catalog.sum(" + add_part("a", ownership_.make(call.range)) + "), 0)::bigint)");
+      put("(coalesce(pg_catalog.sum(" + add_part("a", ownership_.make(call.range), 20) + "), 0)::bigint)");
       return {};
     }
     if (call.args.size() != 1) return no("an aggregate that needs all rows");
@@ -509,15 +532,15 @@ class FinishPlanner {
     if (name == "sum") {
       if (!integer && type != 20 && type != 1700 && type != 700 && type != 701 && type != 1186)
         return no("a sum of a type that is not known");
-      const std::string part = add_part("a", part_of("sum", call));
+      const std::string part = add_part("a", part_of("sum", call), sum_type);
       put(integer ? "(pg_catalog.sum(" + part + ")::bigint)" : "pg_catalog.sum(" + part + ")");
       return {};
     }
     if (name == "avg") {
       if (!integer && type != 20 && type != 1700 && type != 701)
         return no("an average of a type that is not known");
-      const std::string sum = add_part("a", part_of("sum", call));
-      const std::string count = add_part("a", part_of("count", call));
+      const std::string sum = add_part("a", part_of("sum", call), sum_type);
+      const std::string count = add_part("a", part_of("count", call), 20);
       put("(pg_catalog.sum(" + sum + ") / nullif(pg_catalog.sum(" + count + "), 0)" +
           (type == 701 ? "::double precision)" : ")"));
       return {};
@@ -526,7 +549,7 @@ class FinishPlanner {
                                                  "every", "bit_and", "bit_or"};
     if (std::find(std::begin(kSame), std::end(kSame), name) == std::end(kSame))
       return no("an aggregate that needs all rows");
-    put("pg_catalog." + std::string(name) + "(" + add_part("a", part_of(name, call)) + ")");
+    put("pg_catalog." + std::string(name) + "(" + add_part("a", part_of(name, call), type_of(&call)) + ")");
     return {};
   }
 

@@ -315,6 +315,7 @@ class Planner {
     made.writes = gather.writes;
     made.cursor = gather.cursor;
     made.hold = gather.hold;
+    made.copy_out = gather.copy_out;
     // The home shard when its tables are read, else a shard that has rows anyway.
     made.finisher = gather.needs_home ? home : all_.shards.front();
     for (const GatheredTemplate& relation : gather.relations) {

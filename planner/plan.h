@@ -112,6 +112,8 @@ struct GatheredRelation {
   std::vector<std::string> columns;  // names, unquoted
   // As format_type() writes them; none: PostgreSQL finds them out from a task's text.
   std::vector<std::string> types;
+  // Where `types` is empty: pg_type OIDs as far as the planner knows them, else 0.
+  std::vector<std::uint32_t> oids;
   std::vector<std::string> indexed;  // columns that the final statement looks rows up by, again and again
   std::vector<KeyFilter> keys;
   friend bool operator==(const GatheredRelation&, const GatheredRelation&) = default;
@@ -127,7 +129,8 @@ struct Gather {
   bool writes = false;
   // The cursor that the final statement declares: the tables stay until the transaction ends.
   std::string cursor;
-  bool hold = false;  // that is WITH HOLD: it outlives its transaction, and the tables
+  bool hold = false;      // that is WITH HOLD: it outlives its transaction, and the tables
+  bool copy_out = false;  // the final statement is COPY (...) TO STDOUT
   friend bool operator==(const Gather&, const Gather&) = default;
 };
 

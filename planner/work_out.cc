@@ -312,7 +312,8 @@ std::string query_of(const WorkOut& plan) {
     // JSON writes times so that every session reads the same in them.
     query += (i > 0 ? " UNION ALL SELECT " : "SELECT ") + std::to_string(i) +
              ", CASE pg_catalog.pg_typeof(v)::pg_catalog.oid WHEN 1184 THEN pg_catalog.to_json(v) #>> '{}' "
-             "ELSE v::pg_catalog.text END, pg_catalog.pg_typeof(v)::pg_catalog.text FROM (SELECT (" +
+             "ELSE v::pg_catalog.text END, pg_catalog.format_type(pg_catalog.pg_typeof(v)::pg_catalog.oid, -1) "
+             "FROM (SELECT (" +
              plan.expressions[i] + ") AS v OFFSET 0) AS worked";
   }
   return query + " ORDER BY 1";

@@ -33,6 +33,7 @@ struct Call {
   std::vector<std::uint64_t> steps{0};  // row limits of advance()
   bool stop_then = false;
   std::uint64_t max_message = 1 << 20;
+  std::size_t most_kept = SIZE_MAX;
   std::string afterwards{};  // run on every connection, to see that it is usable
 };
 struct Seen {
@@ -57,13 +58,14 @@ io::Task<Seen> play(io::Waiter* waiter, const Call* call) {
   request.waiter = waiter;
   request.deadline = patience();
   request.max_message = call->max_message;
+  request.most_kept = call->most_kept;
   request.suspendable = call->steps.front() != 0;
   Fan fan(std::move(request));
   for (const std::uint64_t rows : call->steps) {
     auto advancing = fan.advance(rows);
     const FanStep step = co_await std::move(advancing);
     seen.outcome += seen.outcome.empty() ? "" : ", ";
-    if (step.kind == FanStep::kComplete) seen.outcome += step.tag;
+    if (step.kind == FanStep::kComplete) seen.outcome += step.cut ? "cut" : step.tag;
     if (step.kind == FanStep::kSuspended) {
       seen.outcome += "suspended " + std::to_string(step.rows);
       client.compose() += std::string("s\0\0\0\4", 5);
@@ -275,6 +277,19 @@ TEST_F(FanOut, ALargeLimitStopsTheShardsEarlyAndFailsNoTransaction) {
   EXPECT_EQ(seen.outcome, "SELECT 20000");
   EXPECT_EQ(seen.statuses, "TTT");
   EXPECT_EQ(seen.after, "5 5 5");
+}
+
+TEST_F(FanOut, RowsThatAreKeptHaveABound) {
+  const std::string many = "SELECT g, repeat('x', 100) FROM generate_series(1, 100000) g";
+  for (const std::vector<std::string>& before : {std::vector<std::string>{}, {"BEGIN"}}) {
+    const Seen cut = run({.texts = {many}, .before = before, .most_kept = 100'000, .afterwards = "SELECT 1"});
+    EXPECT_EQ(cut.outcome, "cut");
+    EXPECT_LT(cut.client.size(), 1'000'000u);  // what a branch has read ahead comes with it
+    EXPECT_EQ(cut.statuses, before.empty() ? "III" : "TTT");
+    EXPECT_EQ(cut.after, "1 1 1");
+  }
+  const Seen whole = run({.texts = {"SELECT 1 FROM t"}, .most_kept = 100'000});
+  EXPECT_EQ(whole.outcome, "SELECT 30");
 }
 
 TEST_F(FanOut, ARowBeyondTheLimitIsRefused) {

@@ -135,6 +135,26 @@ TEST_F(Gather, TypesThatDifferFromShardToShardGoAsText) {
   EXPECT_EQ(seen.rows, "D(6|3)");
 }
 
+// Text as the session's settings have it would not be read as the value that was written.
+TEST_F(Gather, WhatGoesAsTextKeepsItsDigitsAndZones) {
+  Shards::get().sql(
+      "DROP TABLE IF EXISTS c; CREATE TABLE c (m mood, f float8, r float4, at timestamptz); INSERT INTO c "
+      "VALUES "
+      "('sad', 1.0/3, 1.0/3, '2024-07-01 12:00:00.000001Z'), ('sad', '-Infinity', 'NaN', '-infinity'), "
+      "('glad', 1e300, -1e-30, '0044-03-15 12:00Z BC');"
+      "ALTER ROLE CURRENT_USER SET extra_float_digits = -10; ALTER ROLE CURRENT_USER SET datestyle = 'SQL, "
+      "DMY'; "
+      "ALTER ROLE CURRENT_USER SET timezone = 'Asia/Kolkata'");
+  const Seen seen =
+      run({.relations = {from_all("g1", "public.c", "SELECT m, f, r, at FROM c", {"m", "f", "r", "at"},
+                                  {"mood", "double precision", "real", "timestamp with time zone"})},
+           .final_statement =
+               "SELECT count(*), count(DISTINCT (f, r, at)) FROM g1 WHERE (m, f, r, at) IN (TABLE c)"});
+  Shards::get().sql("ALTER ROLE CURRENT_USER RESET ALL");
+  ASSERT_TRUE(seen.result.ok) << trace(seen.result.error);
+  EXPECT_EQ(seen.rows, "D(9|3)");
+}
+
 TEST_F(Gather, ManyRowsStreamAndAreAnalysed) {
   const Seen seen =
       run({.relations = {from_all("g1", "public.big", "SELECT id, pad FROM big", {"id", "pad"},
@@ -170,6 +190,16 @@ TEST_F(Gather, ASourcesErrorIsTheStatements) {
   relation.tasks[0].text = "SELECT 1/(id-7) FROM a WHERE id > 5";
   const Seen local = run({.relations = {relation}, .final_statement = "SELECT 1"});
   EXPECT_EQ(trace(local.result.error), "E(22012 division by zero @ shard s1)");
+}
+
+// It comes with the rows, in one piece: what was read before it is not an answer.
+TEST_F(Gather, AnErrorBehindTheRowsIsTheStatements) {
+  const Seen seen = run(
+      {.relations = {from_all("g1", "public.a", "SELECT 1 / (24 - id) AS id FROM a WHERE id < 25 ORDER BY a.id",
+                              {"id"}, {"integer"})},
+       .final_statement = "SELECT count(*) FROM g1"});
+  EXPECT_FALSE(seen.result.ok);
+  EXPECT_EQ(seen.result.sqlstate, "22012");
 }
 
 TEST_F(Gather, TheFinishersErrorEndsTheStreams) {

@@ -238,8 +238,29 @@ COPY (SELECT id FROM orders WHERE tenant_id < 150) TO STDOUT
 --   s1, s2: (own text)
 
 COPY (SELECT id FROM orders ORDER BY id) TO STDOUT
--- refused 0A000: COPY of a query over several shards whose answers have to be merged
---   hint: Send the query itself, or COPY it without ORDER BY, LIMIT, DISTINCT and aggregates.
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1)
+--     s1, s2, s3: SELECT id FROM orders
+--   text: COPY (SELECT kg_c1 AS "id" FROM kg_0 ORDER BY kg_c1) TO STDOUT
+
+COPY (SELECT status, count(*) FROM orders GROUP BY status ORDER BY status LIMIT 3) TO STDOUT (FORMAT csv, HEADER)
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_g1, kg_a2)
+--     s1, s2, s3: SELECT status, count(*) FROM orders GROUP BY 1
+--   text: COPY (SELECT kg_g1 AS "status", (coalesce(pg_catalog.sum(kg_a2), 0)::bigint) AS "count" FROM kg_0 GROUP BY kg_g1 ORDER BY status LIMIT 3) TO STDOUT (FORMAT csv, HEADER)
+
+COPY (SELECT o.id FROM orders o JOIN items i ON i.order_id = o.id) TO STDOUT
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint)
+--     s1, s2, s3: SELECT "id" FROM "public"."orders" AS "o"
+--   kg_1 of public.items (order_id bigint)
+--     /* keys 1 */: AND "i"."order_id" is one of kg_0.id, when they are few
+--     s1, s2, s3: SELECT "order_id" FROM "public"."items" AS "i" WHERE true /* keys 1 */
+--   text: COPY (SELECT o.id FROM kg_0 o JOIN kg_1 i ON i.order_id = o.id) TO STDOUT
+
+COPY (SELECT id FROM orders) TO '/tmp/x'
+-- refused 0A000: COPY of a query over several shards with a file of the server
+--   hint: Use COPY ... TO STDOUT (psql's \copy).
 
 COPY (SELECT id FROM orders WHERE tenant_id = 5 ORDER BY id) TO STDOUT
 -- tier 1: route to s1, shardlet t1

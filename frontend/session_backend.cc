@@ -106,9 +106,11 @@ void Session::note_events() {
   }
   if (events.barrier_failed) {
     local_skip_ = true;
-    if (txn_.implicit) {  // its BEGIN was skipped with the rest
+    if (txn_.implicit && barrier_begins_) {  // its BEGIN was skipped with the rest
       txn_ = {};
       begun_ = false;
+    } else if (txn_.implicit) {
+      txn_.failed = true;
     }
   }
   if (events.hidden_query_failed) {

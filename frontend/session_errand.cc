@@ -277,6 +277,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
       if (known->kind != StatementKind::kPlanned) co_return StatementEnd::refused(not_worked_out());
       continue;
     }
+    if (auto error = needs_block(*known)) co_return StatementEnd::refused(*error);
     const auto* held = std::get_if<planner::Hold>(&*plan);
     if (held == nullptr) {
       if (const auto* route = std::get_if<planner::Route>(&*plan)) note_cursor(*known->tree, route->shard);
@@ -335,6 +336,13 @@ io::Task<Result<std::string>> Session::work_out(const planner::WorkOut& work) {
   rows->erase(rows->begin(), rows->end() - static_cast<std::ptrdiff_t>(work.expressions.size()));
   std::string text = planner::text_with(work, *rows);
   co_return text;
+}
+
+// The router's own transaction around what goes to several shards is none to the client.
+std::optional<Error> Session::needs_block(const KnownStatement& known) const {
+  if ((txn_.open && !txn_.implicit) || known.tree == nullptr || known.tree->get<parser::LockTable>() == nullptr)
+    return std::nullopt;
+  return Error{.sqlstate = "25P01", .message = "LOCK TABLE can only be used in transaction blocks"};
 }
 
 Error Session::not_worked_out() {
@@ -398,7 +406,7 @@ io::Task<StatementEnd> Session::run_session_statement(std::string own, KnownRef 
   } else {
     run.plan = planner::Route{.shard = parts.empty() ? 0 : parts.front(), .writes = false};
   }
-  if (txn_.open) txn_.prelude.pop_back();  // it runs now; who joins later gets it
+  if (txn_.open && !shows) txn_.prelude.pop_back();  // it runs now; who joins later gets it
   auto running = run_plan(std::move(run));
   StatementEnd end = co_await std::move(running);
   if (txn_.open && !shows && !end.failed) txn_.prelude.push_back(std::move(own));

@@ -338,6 +338,8 @@ bool Session::on_execute(const wire::Frame& frame) {
   if (find_portal(message->portal) != nullptr) {
     if (lease_ && !leave_place()) return false;
     const auto max_rows = message->max_rows > 0 ? static_cast<std::uint64_t>(message->max_rows) : 0;
+    const auto next = wire::client::peek(behind_, 1 << 20);
+    batch_goes_on_ = !next || !next->has_value() || (*next)->type != client::kSync;
     return start_errand({.kind = Errand::kExecute, .text = std::string(message->portal), .max_rows = max_rows});
   }
   switch (ensure_backend(0)) {

@@ -105,7 +105,8 @@ bool Session::leave_place() {
   give_up_unit();
   if (!relay_.idle() || unsynced_ > 0 || !lease_->out.empty()) {
     if (unsynced_ > 0 && !relay_.swallows_sync()) {
-      if (!txn_.open && executed_) {
+      barrier_begins_ = !txn_.open && executed_;
+      if (barrier_begins_) {
         // What runs between two Syncs is one transaction. It becomes one of the router's own.
         std::string& out = lease_->out.compose();
         wire::append_parse(out, "", "BEGIN", {});

@@ -497,6 +497,10 @@ io::Task<Status> Session::plan_anew(Portal* portal) {
 
 // All of its rows at once.
 io::Task<StatementEnd> Session::run_portal(Portal* portal) {
+  if (auto error = needs_block(*portal->known)) co_return StatementEnd::refused(*error);
+  // What runs between two Syncs is one transaction, also what comes behind this.
+  if (!txn_.open && batch_goes_on_ && planner::writes(portal->plan))
+    txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
   const Deadline until = hold_deadline();
   for (;;) {
     Run run{.plan = portal->plan,

@@ -6,6 +6,7 @@ what is refused is counted and listed, a statement marked `-- must` may not be, 
 
     KINTSUGI_PROGRAM   the program to test
     KINTSUGI_SHARDS    which numbers of shards (default: 1 2 5)
+    KINTSUGI_BODIES    which files of statements (default: body.sql edges.sql)
 
 A body is a file of statements that end in `;` at the end of a line. `-- ordered` before one says that its rows come in a
 fixed order although it has no ORDER BY at its end. `-- data a\tb\n` before a COPY FROM STDIN is what it gets; of a COPY TO
@@ -32,7 +33,8 @@ MODES = "simple", "text", "binary"
 
 class Statement:
     def __init__(self, text, marks, line, data=""):
-        self.text, self.marks, self.line, self.data = text, marks, line, data
+        self.text, self.marks, self.data = text, marks, data
+        self.line = line  # "body.sql:12"
         folded = re.sub(r"\s+", " ", text.lower())
         depth = 0
         top = ""
@@ -63,7 +65,8 @@ def read_body(path):
                 first = number
             lines.append(line)
             if stripped.endswith(";"):
-                statements.append(Statement("".join(lines).strip().rstrip(";"), marks, first, data))
+                where = f"{os.path.basename(path)}:{first}"
+                statements.append(Statement("".join(lines).strip().rstrip(";"), marks, where, data))
                 lines, marks, data = [], set(), ""
     return statements
 
@@ -186,7 +189,8 @@ class Trial:
             plain = observe(self.plain, statement, mode)
             routed = observe(self.routed, statement, mode)
             if self.routed.status != pq.ConnStatus.OK:
-                raise RuntimeError(f"line {statement.line}: the connection is lost\n{self.router.log_tail(30)}")
+                raise RuntimeError(f"{statement.line}: the connection is lost\n"
+                                   f"{self.routed.error_message.decode()}\n{self.router.log_tail(30)}")
             if routed[:2] == ("error", "0A000") and plain[:2] != ("error", "0A000"):
                 refused.append((statement, routed[2]))
                 if "must" in statement.marks:
@@ -224,11 +228,12 @@ def large_statements():
     for text in (f"INSERT INTO drafts (id, what) VALUES {rows}",
                  "INSERT INTO drafts (tenant, id, what) SELECT g % 10, 200000 + g, repeat('x', 100000) FROM generate_series(1, 300) g",
                  "SELECT count(*), sum(length(what)), min(tenant) FROM drafts"):
-        yield Statement(text, {"must"}, 0)
+        yield Statement(text, {"must"}, "large")
 
 
 def main():
-    body = read_body(os.path.join(HERE, "body.sql"))
+    bodies = os.environ.get("KINTSUGI_BODIES", "body.sql edges.sql").split()
+    body = [statement for name in bodies for statement in read_body(os.path.join(HERE, name))]
     root = scratch_directory("kintsugi-differential-")
     program = os.environ["KINTSUGI_PROGRAM"]
     failed = 0
@@ -243,11 +248,11 @@ def main():
                 print(f"{shards} shards, {mode}: {compared} the same or not, {len(refused)} refused, "
                       f"{len(trouble)} differ ({time.monotonic() - began:.1f} s)")
                 for statement, plain, routed in trouble:
-                    print(f"  DIFFERS body.sql:{statement.line}: {statement.text[:2000]}\n    plain  {show(plain)}\n"
+                    print(f"  DIFFERS {statement.line}: {statement.text[:2000]}\n    plain  {show(plain)}\n"
                           f"    routed {show(routed)}")
                 if mode == "simple" and os.environ.get("KINTSUGI_VERBOSE"):
                     for statement, why in refused:
-                        print(f"  refused body.sql:{statement.line}: {why}")
+                        print(f"  refused {statement.line}: {why}")
             trial.close()
     finally:
         cluster.stop()

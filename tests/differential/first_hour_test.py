@@ -117,6 +117,23 @@ class FirstHour(unittest.TestCase):
         self.db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self.refuses("SET TRANSACTION SNAPSHOT '00000003-0000001B-1'", "0A000", "--jobs")
         self.db.execute("ROLLBACK")
+    def test_what_cannot_be_in_a_transaction_says_how_far_it_came_and_can_be_repeated(self):
+        self.table("looked_up")
+        self.db.execute("INSERT INTO looked_up (tenant_id, note) VALUES (100, 'a'), (1500, 'b'), (1500, 'b'), (2500, 'c')")
+        said = []
+        self.db.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        self.refuses("CREATE UNIQUE INDEX CONCURRENTLY looked_up_note ON looked_up (tenant_id, note)", "23505")
+        self.assertEqual(said, ["the statement has been executed on s1 and has failed on s2"])
+        valid = "SELECT coalesce(bool_and(indisvalid)::text, 'none') FROM pg_index WHERE indexrelid = to_regclass('looked_up_note')"
+        self.assertEqual(self.on_each(valid), ["true", "false", "none"])
+        self.db.execute("DELETE FROM looked_up WHERE tenant_id = 1500")
+        self.db.execute("DROP INDEX CONCURRENTLY IF EXISTS looked_up_note")
+        self.assertEqual(self.on_each(valid), ["none", "none", "none"])
+        self.db.execute("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS looked_up_note ON looked_up (tenant_id, note)")
+        self.assertEqual(self.on_each(valid), ["true", "true", "true"])
+        with self.assertRaises(psycopg.errors.ActiveSqlTransaction), self.db.transaction():
+            self.db.execute("SELECT count(*) FROM looked_up")
+            self.db.execute("CREATE INDEX CONCURRENTLY looked_up_other ON looked_up (note)")
 
     def test_one_statement_has_one_now_however_many_rows_it_has(self):
         self.table("dated", columns="id bigserial, at timestamptz")
@@ -349,6 +366,37 @@ class FirstHour(unittest.TestCase):
             self.db.execute("CREATE TABLE bill_lines (tenant_id bigint, again text) SHARD BY tenants (tenant_id)")
             self.db.execute("INSERT INTO bill_lines (tenant_id, again) VALUES (1500, 'x')", prepare=True)
         self.assertEqual(self.rows("SELECT * FROM bill_lines"), [(1500, "x")])
+
+    def test_a_pipeline_over_several_shards_is_all_or_nothing(self):
+        self.table("lined_up")
+        for key in KEYS:
+            self.db.execute("INSERT INTO lined_up (tenant_id, note) VALUES (%s, 'old')", (key,))
+        self.db.prepare_threshold = None  # named statements of a pipeline that failed are another matter, and not yet right
+        first = "UPDATE lined_up SET note = 'new' WHERE tenant_id = 100"
+        second = "UPDATE lined_up SET note = 'new' WHERE tenant_id = 1500"
+        every = "UPDATE lined_up SET note = 'new' WHERE id > 0"
+        for wrong in ("SELECT 1 / 0", "SELECT 1 / (tenant_id - 1500) FROM lined_up", "UPDATE lined_up SET note = 1 / 0 WHERE tenant_id = 2500"):
+            for statements in ((first, second, wrong), (first, every, wrong), (every, wrong), (first, wrong, second)):
+                with self.assertRaises(psycopg.errors.DivisionByZero), self.db.pipeline():
+                    for statement in statements:
+                        self.db.execute(statement)
+                self.assertEqual(self.db.info.transaction_status, psycopg.pq.TransactionStatus.IDLE, statements)
+                self.assertEqual(self.rows("SELECT DISTINCT note FROM lined_up"), [("old",)], statements)
+        with self.db.pipeline():
+            for statement in (first, second, every):
+                self.db.execute(statement)
+        self.assertEqual(self.rows("SELECT note, count(*) FROM lined_up GROUP BY 1"), [("new", 3)])
+        self.db.prepare_threshold = 5
+
+    def test_limits_that_are_parameters(self):
+        self.table("paged")
+        self.db.execute("INSERT INTO paged (tenant_id, note) SELECT (g % 3) * 1000 + 100, 'n' || g FROM generate_series(1, 30) g")
+        page = "SELECT note FROM paged ORDER BY substr(note, 2)::int LIMIT %s OFFSET %s"
+        for prepare in (False, True):
+            self.assertEqual(self.db.execute(page, (3, 10), prepare=prepare).fetchall(), [("n11",), ("n12",), ("n13",)])
+            self.assertEqual(len(self.db.execute("SELECT 1 FROM paged LIMIT %s", (4,), prepare=prepare).fetchall()), 4)
+            self.assertEqual(len(self.db.execute("SELECT 1 FROM paged OFFSET %b", (26,), prepare=prepare).fetchall()), 4)
+            self.assertEqual(len(self.db.execute("SELECT 1 FROM paged LIMIT %s", (None,), prepare=prepare).fetchall()), 30)
 
     def test_parameters_after_literals(self):
         """A form of INSERT that was learnt with literals is a statement with parameters as well."""

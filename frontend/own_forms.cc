@@ -31,7 +31,7 @@ constexpr Form kForms[] = {
     {"merge shardlets", "MERGE SHARDLETS left, right [INTO name] [ON SHARD shard]"},
     {"merge shardlet", "MERGE SHARDLETS left, right [INTO name] [ON SHARD shard]"},
     {"move shardlet", "MOVE SHARDLET name TO SHARD shard"},
-    {"rebalance", "REBALANCE [SHARD MAP name] [WITH (dry_run = true, wait = true)]"},
+    {"rebalance", "REBALANCE [SHARD MAP name] [WITH (by = bytes | rows, dry_run = true, wait = true)]"},
     {"drain", "DRAIN SHARD name [WITH (dry_run = true, wait = true)]"},
     {"cancel", "CANCEL JOB number"},
     {"resume", "RESUME JOB number"},

@@ -64,8 +64,8 @@ struct DropOwn {
 struct SplitShardlet {
   Name name;
   List<KeyValue> at;  // none: the middle of the data
-  List<Name> into;  // two or none
-  Name move;        // which of them moves; empty: none
+  List<Name> into;    // two or none
+  Name move;          // which of them moves; empty: none
   Name to_shard;
   List<Option> options;
 };

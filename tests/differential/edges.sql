@@ -54,9 +54,9 @@ SELECT bit_and(id), bit_or(id), bit_xor(id) FROM kinds;
 -- must
 SELECT count(n), count(DISTINCT n), count(DISTINCT n::text) FROM kinds;
 -- must
-SELECT n, count(*) FROM kinds GROUP BY n ORDER BY n;
+SELECT trim_scale(n), count(*) FROM kinds GROUP BY n ORDER BY n;
 -- must
-SELECT n + 0, count(*), sum(id) FROM kinds GROUP BY n + 0 ORDER BY 1;
+SELECT trim_scale(n + 0), count(*), sum(id) FROM kinds GROUP BY n + 0 ORDER BY 1;
 -- must
 SELECT p, count(*) FROM kinds GROUP BY p ORDER BY p DESC NULLS LAST;
 -- must
@@ -209,7 +209,7 @@ SELECT tenant, id FROM kinds ORDER BY tenant, id OFFSET 100;
 -- must
 SELECT DISTINCT id FROM kinds ORDER BY id DESC LIMIT 1;
 -- must
-SELECT DISTINCT n FROM kinds ORDER BY n;
+SELECT DISTINCT trim_scale(n) FROM kinds ORDER BY 1;
 -- must
 SELECT DISTINCT f, flag FROM kinds ORDER BY f, flag;
 -- must
@@ -264,7 +264,7 @@ SELECT tenant FROM kinds HAVING count(*) > 2;
 -- must
 SELECT feels FROM kinds UNION SELECT 'ok' ORDER BY 1;
 -- must
-SELECT n + 0.000 FROM kinds UNION ALL SELECT 1.000 ORDER BY 1 LIMIT 5;
+SELECT n + 0.00000 FROM kinds UNION ALL SELECT 1.00000 ORDER BY 1 LIMIT 5;
 -- must
 SELECT id FROM kinds INTERSECT ALL SELECT id FROM parents ORDER BY 1;
 -- must

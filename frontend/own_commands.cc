@@ -200,7 +200,9 @@ struct Converter {
   }
   Result<Command> operator()(const parser::SplitShardlet* s) const {
     JobRequest request{.type = JobType::kSplit, .shardlets = {text(s->name)}, .to = text(s->to_shard)};
-    KG_TRY(request.at, bound(s->at));
+    if (!s->at.empty()) {  // else in the middle of the data
+      KG_TRY(request.at, bound(s->at));
+    }
     request.into = texts(s->into);
     request.move = text(s->move);
     return job(std::move(request), s->options);

@@ -4,9 +4,8 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <limits>
 
+#include "shardmap/key_payload.h"
 #include "wire/frame.h"
 
 namespace kintsugi::executor {
@@ -23,25 +22,6 @@ std::string text_of(Number number) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
-// A Julian day and a time in UTC mean the same under every DateStyle.
-std::string time_of(std::int64_t microseconds) {
-  if (microseconds == std::numeric_limits<std::int64_t>::max()) return "infinity";
-  if (microseconds == std::numeric_limits<std::int64_t>::min()) return "-infinity";
-  constexpr std::int64_t kDay = std::int64_t{86'400} * 1'000'000, kFirstOf2000 = 2'451'545;
-  std::int64_t day = microseconds / kDay, rest = microseconds % kDay;
-  if (rest < 0) {
-    rest += kDay;
-    --day;
-  }
-  const std::int64_t seconds = rest / 1'000'000;
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "J%lld %02d:%02d:%02d.%06d+00",
-                static_cast<long long>(day + kFirstOf2000), static_cast<int>(seconds / 3600),
-                static_cast<int>(seconds / 60 % 60), static_cast<int>(seconds % 60),
-                static_cast<int>(rest % 1'000'000));
-  return text.data();
-}
-
 }  // namespace
 
 bool needs_exact_text(std::uint32_t type) {
@@ -54,7 +34,7 @@ std::optional<std::string> exact_text(std::uint32_t type, std::string_view binar
   const std::uint64_t bits =
       std::uint64_t{wire::load_u32(binary.data())} << 32 | wire::load_u32(binary.data() + 4);
   if (type == kFloat8) return text_of(std::bit_cast<double>(bits));
-  return time_of(static_cast<std::int64_t>(bits));
+  return shardmap::timestamp_to_text(static_cast<std::int64_t>(bits), true);
 }
 
 }  // namespace kintsugi::executor

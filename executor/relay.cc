@@ -97,8 +97,11 @@ bool Relay::awaits_reads_alone() const {
 void Relay::drop_answers() {
   held_.clear();
   untold_ = false;
-  std::erase_if(expected_, [](const Expected& expected) { return expected.from == Expected::kRouter; });
+  std::erase_if(expected_, [](const Expected& expected) {
+    return expected.of_unit && expected.from == Expected::kRouter;
+  });
   for (Expected& expected : expected_) {
+    if (!expected.of_unit) continue;
     expected.from = Expected::kDropped;
     expected.of_unit = expected.reads = expected.harmless = false;
   }
@@ -396,7 +399,12 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
   if (expected_.empty()) {
     skipping_ = true;
   } else if (expected_.front().from == Expected::kDropped) {
-    return {};
+    if (dropped) return {};
+    // What has failed stands before the unit, which is not run then: not now and not again.
+    if (expected_.front().barrier)
+      note().barrier_failed = true;
+    else
+      expected_.front().from = Expected::kShard;
   } else if (expected_.front().barrier) {
     note().barrier_failed = true;
   } else if (expected_.front().from == Expected::kHidden) {

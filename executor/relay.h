@@ -93,7 +93,8 @@ class Relay {
   [[nodiscard]] bool awaits_read() const;
   // Nothing is outstanding that may have done something.
   [[nodiscard]] bool awaits_reads_alone() const;
-  // Nothing of what is outstanding is told; the caller sees to it that it comes to an end.
+  // Nothing of the unit is told; the caller sees to it that it comes to an end. Of what stands before it all
+  // is, and when an error is among that the unit is over.
   void drop_answers();
 
   // Takes a chunk from the backend. Pieces of it are passed to `client` and stand in the chunk until its flush.

@@ -483,8 +483,6 @@ bool Session::serve_backend() {
 
 void Session::backend_lost(const std::string& how) {
   plan_ends();
-  end_unit();
-  unit_.refused = false;
   lease_->broken = true;
   const bool held_something = lease_->status != wire::TransactionStatus::kIdle || pins_ != 0;
   Error error;
@@ -499,7 +497,18 @@ void Session::backend_lost(const std::string& how) {
   log::warning(
       "lost a connection to a shard",
       {{"shard", lease_->shard}, {"user", user_.user}, {"sqlstate", error.sqlstate}, {"error", error.message}});
-  if (relay_.within_message()) {
+  const bool repeats = unit_.refused && pins_ == 0;
+  if (!repeats) {
+    end_unit();
+    unit_.refused = unit_.doubted = false;
+  }
+  if (repeats) {
+    // The client has been told nothing of it and the shard has kept nothing, as for one whose connection lives
+    // on: it is run again.
+    executor::Outbox nowhere;
+    (void)relay_.abandon(error, nowhere);
+    begun_ = wrote_ = untouched_ = false;
+  } else if (relay_.within_message()) {
     // The client has had a part of a message. Whatever is said now would be the rest of it.
     executor::Outbox nowhere;
     (void)relay_.abandon(error, nowhere);
@@ -526,6 +535,7 @@ void Session::backend_lost(const std::string& how) {
   deallocating_.clear();
   blocked_ = Blocked::kNo;
   unfed_ = !in_.empty();
+  if (repeats) (void)start_errand({.kind = Errand::kRepeat});
 }
 
 }  // namespace kintsugi::frontend

@@ -99,6 +99,8 @@ void Session::note_events() {
     deallocating_.pop_front();
   }
   measured_.failed += events.errors;
+  if (events.errors > 0 && unit_.doubted)
+    unit_.refused = unit_.doubted = false;  // what it stood behind has failed
   if (events.preparation_failed) preparation_failed_ = true;
   if (events.ddl && worker_.services().catalogs != nullptr) {
     defined_ = true;

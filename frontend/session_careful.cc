@@ -88,9 +88,11 @@ bool Session::doubt_answer() {
     relay_.drop_answers();
     unit_.on = false;
     unit_.refused = unit_.doubted = true;
+    measured_.statements = measured_.failed = 0;  // as in unit_was_refused()
     if (!relay_.will_end()) {
       wire::append_sync(lease_->out.compose());
-      relay_.expect({.kind = executor::Expected::kSync, .from = executor::Expected::kDropped}, to_client_);
+      relay_.expect({.kind = executor::Expected::kSync, .from = executor::Expected::kDropped, .barrier = true},
+                    to_client_);
     }
     unsynced_ = 0;
     executed_ = false;

@@ -30,6 +30,7 @@ void Session::begin_unit(bool writes) {
     return;
   }
   if (executed_ || (lease_->status != wire::TransactionStatus::kIdle && !untouched_)) return;
+  if (relay_.awaits_read()) return;  // of a query before it, which would not come again with it
   unit_.on = true;
   unit_.closed = false;
   unit_.writes = writes;
@@ -68,6 +69,7 @@ void Session::expect(Expected&& expected) {
 void Session::unit_was_refused() {
   unit_.on = false;
   unit_.refused = true;
+  measured_.statements = measured_.failed = 0;  // it is counted when it has run, from when it came
   if (relay_.skipping()) {
     relay_.sync_sent();
     wire::append_sync(lease_->out.compose());
@@ -81,7 +83,6 @@ void Session::unit_was_refused() {
 io::Task<> Session::repeat_unit() {
   unit_.refused = false;
   const bool doubted = std::exchange(unit_.doubted, false);
-  measured_.statements = measured_.failed = 0;  // it is counted when it has run, from when it came
   again_ = true;
   plan_ends();
   auto taking_back = take_back([doubted, shard = here_](const Place& place) {

@@ -12,7 +12,7 @@ import threading
 
 import psycopg
 
-from harness import Run, check, main, memory_kb
+from harness import Run, check, main, memory_kb, scaled
 from postgres import DATABASE, PASSWORD, USER, wait_until
 from protocol import SSL_REQUEST, RawClient, message, query, startup
 
@@ -332,6 +332,47 @@ def certificate_renewed_on_sighup(stage):
         old.close()
     finally:
         router.stop()
+
+
+@check
+def certificate_renewed_under_load(stage):
+    """Clients that log in meanwhile, their password bound to the certificate that they were shown, notice nothing."""
+    certificates = stage.make_certificates()
+    paths = f"{certificates.directory}/busy.crt", f"{certificates.directory}/busy.key"
+
+    def install(name):
+        for source, target in zip(certificates.server(name), paths):
+            shutil.copyfile(source, target)
+
+    install("one")
+    router = secured(stage, "extra-busy", certificate=paths)
+    stopping, logins, errors = threading.Event(), [0] * 4, []
+
+    def log_in(number):
+        while not stopping.is_set() and not errors:
+            try:
+                with connect(stage, router, channel_binding="require") as c:
+                    assert c.execute("SELECT 7").fetchone() == (7,)
+                logins[number] += 1
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=log_in, args=(number,), daemon=True) for number in range(len(logins))]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(scaled(12, 4)):
+            before, served = serial_of(router, stage), list(logins)
+            install("another")
+            router.process.send_signal(signal.SIGHUP)
+            wait_until("the other certificate", lambda: serial_of(router, stage) != before, 20)
+            wait_until("logins with it", lambda: errors or all(n > m for n, m in zip(logins, served)), 20)
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join(30)
+        router.stop()
+    assert not errors, errors
 
 
 @check

@@ -10,6 +10,7 @@
 #include "app/shard_sizes.h"
 #include "app/version.h"
 #include "base/log.h"
+#include "executor/moments.h"
 #include "executor/settler.h"
 #include "frontend/server.h"
 
@@ -56,6 +57,12 @@ std::shared_ptr<const admin::Surroundings> surroundings_of(const std::shared_ptr
   return made;
 }
 
+std::vector<shardmap::ShardId> ids_of(const std::vector<const shardmap::Shard*>& shards) {
+  std::vector<shardmap::ShardId> ids;
+  for (const shardmap::Shard* shard : shards) ids.push_back(shard->id);
+  return ids;
+}
+
 }  // namespace
 
 Result<Ended> run_server(const Config& config, const std::function<void(const Listening& at)>& listening) {
@@ -76,14 +83,20 @@ Result<Ended> run_server(const Config& config, const std::function<void(const Li
               .tls_key = config.admin.tls_key,
               .version = std::string(kVersion)},
              surroundings));
-  KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps, commands));
+  const auto moments = std::make_shared<executor::Moments>();
+  // What a router before this one has left half committed is settled before anybody sees it.
+  if (!maps->store().empty()) moments->doubt(ids_of(maps->current()->shards()));
+  KG_TRY(std::unique_ptr<frontend::Server> server, frontend::Server::start(config, maps, commands, moments));
   maps->attach(*server);
   const auto catalogs = std::make_shared<CatalogService>(maps);
-  auto settler = std::make_shared<executor::Settler>([maps] { return maps->current(); }, kSettleEvery);
+  auto settler = std::make_shared<executor::Settler>([maps] { return maps->current(); }, moments, kSettleEvery);
   if (maps->current()->shards().size() != 1 || !maps->store().empty()) {
     server->set_services(catalogs, [settler] { settler->wake(); });
     catalogs->start();
-    if (!maps->store().empty()) settler->start();
+    if (!maps->store().empty()) {
+      settler->start();
+      settler->wake();
+    }
   }
   log::info("listening", {{"address", server->address()},
                           {"database", config.database.name},

@@ -38,7 +38,7 @@ io::Task<void> abandon(Branches* branches, std::function<void(Backend&)> cancel,
       (void)branch->take_asides();
       all = all && branch->settled();
       branch->backend().stream.want(!branch->settled(), branch->sending());
-      const bool runs = branch->executing() && !branch->ended() && !branch->sending();
+      const bool runs = (branch->executing() || !branch->described()) && !branch->ended() && !branch->sending();
       if (again && cancel && runs && branch->backend().cancels->under_way == 0) cancel(branch->backend());
     }
     if (all || deadline.passed()) break;

@@ -29,13 +29,29 @@ void Branch::start(const BranchStatement& statement) {
   wire::append_parse(out, "", statement.text, statement.type_oids);
   wire::append_bind(out, portal_, "", statement.bind_tail);
   wire::append_describe(out, 'P', portal_);
+  started_ = true;
+  held_ = statement.held;
+  if (held_) {
+    wire::append_flush(out);
+  } else {
+    execute();
+  }
+}
+
+void Branch::execute() {
+  std::string& out = backend_->out.compose();
   wire::append_execute(out, portal_, static_cast<std::int32_t>(rows_a_chunk_));
-  executing_ = started_ = true;
+  executing_ = true;
   if (rows_a_chunk_ == 0) {
     sync();
   } else {
     wire::append_flush(out);
   }
+}
+
+void Branch::go() {
+  if (!std::exchange(held_, false) || lost_ || failed()) return;
+  execute();
 }
 
 void Branch::execute_more() {
@@ -49,7 +65,7 @@ void Branch::execute_more() {
 }
 
 void Branch::finish() {
-  if (lost_ || rows_a_chunk_ == 0 || std::exchange(portal_closed_, true)) return;
+  if (lost_ || (rows_a_chunk_ == 0 && !held_) || std::exchange(portal_closed_, true)) return;
   in_.append(std::exchange(backend_->carry, {}));
   wire::append_close(backend_->out.compose(), 'P', portal_);
   sync();

@@ -23,6 +23,7 @@ struct BranchStatement {
   std::uint32_t rows_a_chunk = 0;  // 0: all at once
   std::string portal{};            // has to have a name when there are chunks
   bool copy_out = false;           // its rows are CopyData
+  bool held = false;               // not executed before go(): its snapshot is taken, and described() says so
 };
 
 class Branch {
@@ -31,9 +32,10 @@ class Branch {
 
   // Composes Parse, Bind, Describe, Execute and, unless it is read in chunks, Sync.
   void start(const BranchStatement& statement);
+  void go();
   // The portal is suspended: the next rows, please.
   void execute_more();
-  // Ends what is read in chunks: the portal is closed, Sync is sent. Again is fine.
+  // Ends what is read in chunks, or is still held: the portal is closed, Sync is sent. Again is fine.
   void finish();
   // Sync while the portal stays: only inside a transaction block.
   void sync();
@@ -90,6 +92,7 @@ class Branch {
   void leave();
 
  private:
+  void execute();
   void lose(const std::string& how);
   void lose_with(const Error& error);
   void digest();
@@ -108,7 +111,7 @@ class Branch {
   std::string portal_;
   std::size_t befores_ = 0;  // of our own statements, whose answers are still to come
   bool described_ = false, executing_ = false, complete_ = false, lost_ = false, discarding_ = false,
-       aside_on_ = false, started_ = false;
+       aside_on_ = false, started_ = false, held_ = false;
   bool empty_query_ = false;
   int syncs_ = 0;  // not yet answered
   bool ready_ = false, portal_closed_ = false;

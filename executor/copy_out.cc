@@ -1,5 +1,7 @@
 #include "executor/copy_out.h"
 
+#include <algorithm>
+
 #include "executor/abandon.h"
 #include "executor/branch.h"
 #include "executor/copy_format.h"
@@ -33,6 +35,7 @@ class CopyOutRun {
   std::vector<bool> begun_;  // its header is taken off
   bool response_sent_ = false, header_sent_ = false;
   bool failed_ = false;
+  bool torn_ = false;  // the snapshots are not of one moment
   FanStep failure_;
 };
 
@@ -78,6 +81,10 @@ bool CopyOutRun::begin_all() {
                     .message = "the schemas of the shards " + branches_[0]->shard() + " and " +
                                branch->shard() + " differ: they copy different columns",
                     .hint = "Bring the table on all shards to the same definition."});
+    return false;
+  }
+  if (request_.look && !request_.look->one_moment()) {
+    torn_ = true;
     return false;
   }
   response_sent_ = true;
@@ -151,7 +158,7 @@ io::Task<FanStep> CopyOutRun::run() {
     if (request_.still_wanted && !failed_) {
       if (Status wanted = request_.still_wanted(); !wanted) fail_with(wanted.error());
     }
-    if (failed_ || ended()) break;
+    if (failed_ || torn_ || ended()) break;
     if (moved) continue;
     for (auto& branch : branches_)
       branch->backend().stream.want(branch->wants_to_read(kBranchBudget), branch->sending());
@@ -164,6 +171,15 @@ io::Task<FanStep> CopyOutRun::run() {
     }
   }
   failure_.told = response_sent_;
+  if (torn_ && !failed_) {
+    // In a transaction a cancel request would be the end of it.
+    const bool alone = std::ranges::all_of(request_.branches, [](const FanBranch& each) {
+      return each.before.empty() && each.backend->status == wire::TransactionStatus::kIdle;
+    });
+    auto abandoning = abandon(&branches_, alone ? request_.cancel : nullptr, request_.waiter);
+    co_await std::move(abandoning);
+    co_return FanStep{.kind = FanStep::kFailed, .torn = true};
+  }
   if (failed_) {
     auto abandoning = abandon(&branches_, request_.cancel, request_.waiter);
     co_await std::move(abandoning);

@@ -9,6 +9,7 @@ namespace kintsugi::executor {
 struct CopyOutRequest {
   std::vector<FanBranch> branches;
   bool header = false, binary = false;  // as in the plan
+  std::optional<FanLook> look;          // never in steps: COPY takes its snapshot when it runs
   Outbox* client = nullptr;
   io::Stream* client_stream = nullptr;
   io::Waiter* waiter = nullptr;

@@ -73,6 +73,7 @@ struct Fan::State {
   void look();
   bool make_rows();
   void begin_rows();
+  bool looked();
   bool flush_client();
   [[nodiscard]] bool at_end() const;
   [[nodiscard]] bool something_readable() const;
@@ -96,6 +97,7 @@ struct Fan::State {
 
   bool started = false, rows_begun = false, told = false, over = false;
   bool chunks = false, in_transaction = false, stopping = false, cut = false;
+  bool torn = false;  // the snapshots are not of one moment
   RowMerge::State state = RowMerge::State::kHungry;
   std::uint64_t most_rows = UINT64_MAX, rows_before = 0;
   bool failed = false;
@@ -128,6 +130,7 @@ void Fan::State::start(std::uint64_t max_rows) {
     statement.rows_a_chunk = kRowsAChunk;
   }
   chunks = statement.rows_a_chunk > 0;
+  statement.held = request.look && request.look->in_steps;
   if (chunks) statement.portal = next_portal();
   for (std::size_t i = 0; i < branches.size(); ++i) {
     statement.text = request.branches[i].text;
@@ -199,10 +202,25 @@ void Fan::State::look() {
   }
 }
 
+// Every shard has its snapshot. False: they are to be taken again.
+bool Fan::State::looked() {
+  if (!request.look) return true;
+  torn = !request.look->one_moment();
+  if (!torn && request.look->in_steps) {
+    for (auto& branch : branches) {
+      branch->go();
+      branch->flush();
+    }
+  }
+  request.look.reset();
+  return !torn;
+}
+
 void Fan::State::begin_rows() {
   for (const auto& branch : branches) {
     if (!branch->described()) return;
   }
+  if (!looked()) return;
   for (std::size_t i = 1; i < branches.size(); ++i) {
     if (Status same = agree_on_columns(*branches[0], *branches[i]); !same) return fail_with(same.error());
   }
@@ -299,7 +317,8 @@ void Fan::State::cancel_rests() {
   if (!request.cancel || in_transaction) return;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     Branch& branch = *branches[i];
-    if (canceled[i] || !branch.executing() || branch.sending() || branch.bytes_read() < kFewBytes) continue;
+    if (canceled[i] || !branch.executing() || branch.sending()) continue;
+    if (!torn && branch.bytes_read() < kFewBytes) continue;
     canceled[i] = true;
     request.cancel(branch.backend());
   }
@@ -366,6 +385,7 @@ void Fan::State::resume() {
 
 // What the step has come to, all branches being settled.
 FanStep Fan::State::result() {
+  if (torn && !failed && !unwanted) return FanStep{.kind = FanStep::kFailed, .torn = true};
   if (!failed && unwanted) {
     for (std::size_t i = 0; i < branches.size() && !failed; ++i) {
       // That a shard was cancelled, we know: why says the one who asked for it.
@@ -430,7 +450,7 @@ io::Task<FanStep> Fan::advance(std::uint64_t max_rows) {
     if (s.unwanted || s.note_failures()) break;
     moved |= was_full && s.request.client->kept_bytes() < kClientBudget;
     suspended = s.most_rows == 0;
-    if (suspended || s.at_end()) break;
+    if (s.torn || suspended || s.at_end()) break;
     if (moved || s.something_readable()) continue;
     s.sleep_on();
     Deadline deadline = s.request.deadline;
@@ -439,7 +459,7 @@ io::Task<FanStep> Fan::advance(std::uint64_t max_rows) {
     }
     (void)co_await s.request.waiter->wait(deadline);
   }
-  if (suspended) {
+  if (suspended && !s.torn) {
     auto putting = s.put_aside();
     co_await std::move(putting);
     if (!s.failed && !s.unwanted) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,9 +43,17 @@ struct FanBranch {
   std::vector<std::string> before;
 };
 
+// How the snapshots of all branches come to be of one moment (executor/moments.h).
+struct FanLook {
+  // Asked once, when every shard has taken its snapshot and before anything is told. False: the step is torn.
+  std::function<bool()> one_moment;
+  bool in_steps = false;  // nothing is executed before it has been asked
+};
+
 struct FanRequest {
   std::vector<FanBranch> branches;  // at least one; merge.placement counts them in this order
   planner::Merge merge;
+  std::optional<FanLook> look;  // of a query
 
   std::vector<std::uint32_t> parameter_types;  // OIDs for Parse; fewer or none: PostgreSQL infers them
   // The client's Bind: values and result formats (of the visible columns, as in a Bind). The views are used in
@@ -93,6 +102,7 @@ struct FanStep {
   std::string sqlstate;           // of that error
   std::size_t branch = SIZE_MAX;  // whose error it is; SIZE_MAX: our own
   bool cut = false;               // kComplete: there would have been more, see most_kept
+  bool torn = false;  // kFailed, without an error: the snapshots are not of one moment; nothing has been told
   // Something of this statement (description or row) has gone to the client: it cannot be run again unnoticed.
   bool told = false;
 };

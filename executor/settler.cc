@@ -21,6 +21,9 @@ using shardmap::SqlValue;
 
 constexpr std::string_view kLockNotAvailable = "55P03";
 constexpr auto kLeastAge = 2s;
+// Somebody waits for what is in doubt: soon, so often, and commits that go on are not expected to take longer.
+constexpr auto kSoon = 300ms;
+constexpr int kSoonRounds = 10;
 constexpr auto kRoundTime = 30s;
 constexpr int kMostForgotten = 10'000;  // rows a shard and round
 
@@ -128,15 +131,15 @@ Result<SettleRound::Verdict> SettleRound::verdict_of(const ShardMap& map, const 
   return Verdict::kCommit;
 }
 
-Status SettleRound::settle(const ShardMap& map, const Prepared& prepared, Verdict verdict, Deadline deadline) {
+Result<bool> SettleRound::settle(const ShardMap& map, const Prepared& prepared, Verdict verdict,
+                                 Deadline deadline) {
   KG_TRY(PgSession* const session, session_of(*map.shard(prepared.shard), deadline));
   const std::string verb = verdict == Verdict::kCommit ? "COMMIT" : "ROLLBACK";
   shardmap::failpoint("settle.known");
   Status done = session->script(verb + " PREPARED " + quote_literal(prepared.gid), deadline);
-  // Somebody else was faster, or is about to.
-  if (!done && (done.error().sqlstate == sqlstate::kUndefinedObject || done.error().sqlstate == "55000"))
-    return {};
-  return done;
+  if (!done && done.error().sqlstate == "55000") return false;
+  if (!done && done.error().sqlstate != sqlstate::kUndefinedObject) return fail(std::move(done).error());
+  return true;  // or somebody else was faster
 }
 
 // A decision has done its work when none of its participants holds the transaction prepared. `prepared` was
@@ -196,29 +199,40 @@ SettleReport SettleRound::run(const ShardMap& map, std::chrono::milliseconds lea
     if (note(list_prepared(map, *shard, least_age, prepared, deadline))) answered.push_back(shard->id);
   }
   std::map<std::string, Result<Verdict>> verdicts;
+  std::set<ShardId> left;
   for (const Prepared& each : prepared) {
     if (each.young) {
       ++report.young;
+      left.insert(each.shard);
       continue;
     }
     const std::string gid = each.name.to_string();
     auto known = verdicts.find(gid);
     if (known == verdicts.end()) known = verdicts.emplace(gid, verdict_of(map, each, deadline)).first;
     const Result<Verdict>& verdict = known->second;
+    bool over = false;
     if (!verdict) {
       report.errors.push_back(verdict.error());
     } else if (*verdict == Verdict::kAlive) {
       ++report.alive;
-    } else if (note(settle(map, each, *verdict, deadline))) {
+    } else if (const Result<bool> settled = settle(map, each, *verdict, deadline); !settled) {
+      report.errors.push_back(settled.error());
+    } else {
+      over = *settled;
       ++(*verdict == Verdict::kCommit ? report.committed : report.rolled_back);
     }
+    if (!over) left.insert(each.shard);
+  }
+  for (const ShardId shard : answered) {
+    if (!left.contains(shard)) report.clean.push_back(shard);
   }
   (void)note(forget(map, decisions, prepared, answered, report, deadline));
   return report;
 }
 
-Settler::Settler(std::function<shardmap::MapPtr()> map, std::chrono::milliseconds interval)
-    : map_(std::move(map)), interval_(interval) {}
+Settler::Settler(std::function<shardmap::MapPtr()> map, std::shared_ptr<Moments> moments,
+                 std::chrono::milliseconds interval)
+    : map_(std::move(map)), moments_(std::move(moments)), interval_(interval) {}
 
 Settler::~Settler() {
   stop();
@@ -248,16 +262,26 @@ void Settler::wake() {
 void Settler::loop() {
   SettleRound round;
   std::string last_error;
+  int soon = 0;  // rounds in short distances
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      condition_.wait_for(lock, interval_, [this] { return woken_ || stopping_; });
+      const bool hurry = soon > 0 && moments_->any_doubt();
+      condition_.wait_for(lock, hurry ? kSoon : interval_, [this] { return woken_ || stopping_; });
       if (stopping_) return;
+      soon = woken_ ? kSoonRounds : std::max(0, soon - 1);
       woken_ = false;
     }
     const shardmap::MapPtr map = map_();
-    if (map == nullptr || map->shards().size() < 2) continue;
-    const SettleReport report = round.run(*map, kLeastAge, Deadline::in(kRoundTime));
+    if (map == nullptr || map->shards().size() < 2) {
+      if (map != nullptr) {
+        for (const Shard* shard : map->shards()) moments_->clear(shard->id, moments_->doubts());
+      }
+      continue;
+    }
+    const std::uint64_t doubts = moments_->doubts();
+    const SettleReport report = round.run(*map, soon > 0 ? kSoon : kLeastAge, Deadline::in(kRoundTime));
+    for (const ShardId shard : report.clean) moments_->clear(shard, doubts);
     if (report.committed + report.rolled_back > 0) {
       log::info("transactions that were left prepared are settled",
                 {{"committed", report.committed}, {"rolled_back", report.rolled_back}});

@@ -16,6 +16,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "executor/moments.h"
 #include "shardmap/shard_map.h"
 
 namespace kintsugi::shardmap {
@@ -31,6 +32,7 @@ struct SettleReport {
   int forgotten = 0;  // decision rows that nobody needs any more
   std::vector<Error>
       errors;  // what kept a transaction from being settled: a shard that is away, a missing right
+  std::vector<shardmap::ShardId> clean;  // nothing is left prepared there, of what was when the round began
 };
 
 // One round over all shards of a map, blocking. Keeps its connections from round to round; one thread at a
@@ -56,7 +58,9 @@ class SettleRound {
   Status list_prepared(const shardmap::ShardMap& map, const shardmap::Shard& shard,
                        std::chrono::milliseconds least_age, std::vector<Prepared>& into, Deadline deadline);
   Result<Verdict> verdict_of(const shardmap::ShardMap& map, const Prepared& prepared, Deadline deadline);
-  Status settle(const shardmap::ShardMap& map, const Prepared& prepared, Verdict verdict, Deadline deadline);
+  // False: somebody else is about to.
+  Result<bool> settle(const shardmap::ShardMap& map, const Prepared& prepared, Verdict verdict,
+                      Deadline deadline);
   Status forget(const shardmap::ShardMap& map, const std::vector<Decision>& decisions,
                 const std::vector<Prepared>& prepared, const std::vector<shardmap::ShardId>& answered,
                 SettleReport& report, Deadline deadline);
@@ -68,12 +72,14 @@ class SettleRound {
   std::map<shardmap::ShardId, Connection> connections_;
 };
 
-// A thread that does so every `interval`, and sooner when it is woken. Owned by the program: start() once,
-// stop() (or the destructor) waits for the round that runs. Any thread may wake it.
+// A thread that does so every `interval`, and sooner when it is woken or shards are in doubt. Owned by the
+// program: start() once, stop() (or the destructor) waits for the round that runs. Any thread may wake it.
 class Settler {
  public:
-  // `map` gives the current map, or null while there is none; called on the Settler's thread.
-  Settler(std::function<shardmap::MapPtr()> map, std::chrono::milliseconds interval);
+  // `map` gives the current map, or null while there is none; called on the Settler's thread. `moments` learns
+  // which shards are beyond doubt.
+  Settler(std::function<shardmap::MapPtr()> map, std::shared_ptr<Moments> moments,
+          std::chrono::milliseconds interval);
   ~Settler();
   Settler(const Settler&) = delete;
   Settler& operator=(const Settler&) = delete;
@@ -86,6 +92,7 @@ class Settler {
   void loop();
 
   std::function<shardmap::MapPtr()> map_;
+  std::shared_ptr<Moments> moments_;
   std::chrono::milliseconds interval_;
   std::mutex mutex_;
   std::condition_variable condition_;

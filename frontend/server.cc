@@ -44,9 +44,11 @@ Result<std::unique_ptr<Server>> Server::start(const Config& config) {
 }
 
 Result<std::unique_ptr<Server>> Server::start(const Config& config, std::shared_ptr<MapSource> maps,
-                                              std::shared_ptr<admin::CommandQueue> commands) {
+                                              std::shared_ptr<admin::CommandQueue> commands,
+                                              std::shared_ptr<executor::Moments> moments) {
   std::unique_ptr<Server> server(new Server);
-  server->shared_ = std::make_unique<Shared>(config, std::move(maps), std::move(commands));
+  if (moments == nullptr) moments = std::make_shared<executor::Moments>();
+  server->shared_ = std::make_unique<Shared>(config, std::move(maps), std::move(commands), std::move(moments));
   Shared& shared = *server->shared_;
   KG_TRY(shared.users, UserTable::make(config));
   KG_TRY(auto tls, load_tls(config.server));

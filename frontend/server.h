@@ -12,6 +12,7 @@
 #include "admin/commands/command_queue.h"
 #include "admin/commands/router_load.h"
 #include "base/config.h"
+#include "executor/moments.h"
 #include "base/error.h"
 #include "frontend/catalog_source.h"
 #include "frontend/map_source.h"
@@ -24,7 +25,8 @@ class Server {
  public:
   // Listens when it returns. A map without a shard is no reason not to start: clients come to make one.
   static Result<std::unique_ptr<Server>> start(const Config& config, std::shared_ptr<MapSource> maps,
-                                               std::shared_ptr<admin::CommandQueue> commands);
+                                               std::shared_ptr<admin::CommandQueue> commands,
+                                               std::shared_ptr<executor::Moments> moments = nullptr);
   // With the map that config.shards are.
   static Result<std::unique_ptr<Server>> start(const Config& config);
   ~Server();

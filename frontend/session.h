@@ -22,6 +22,7 @@
 #include "executor/copy_out.h"
 #include "executor/fan.h"
 #include "executor/gather.h"
+#include "executor/moments.h"
 #include "executor/relay.h"
 #include "executor/session_state.h"
 #include "frontend/load_counter.h"
@@ -323,7 +324,7 @@ class Session {
   io::Task<std::optional<StatementEnd>> finish_small(const planner::Gather* gather, Run* run);
   io::Task<Result<std::vector<executor::ArrayColumn>>> columns_of_parts(std::string description, ShardId shard);
   executor::FanRequest fan_request(Run* run);
-  executor::GatherRequest gather_request(planner::Gather& gather, executor::Backend* finisher, Run* run);
+  executor::GatherRequest gather_request(const planner::Gather& gather, executor::Backend* finisher, Run* run);
   io::Task<Result<bool>> begun_read_only(const planner::Gather& gather);
   io::Task<StatementEnd> finish_aside(planner::Gather gather, Run* run);
   io::Task<StatementEnd> gather_and_finish(planner::Gather gather, Run* run);
@@ -334,7 +335,18 @@ class Session {
   io::Task<Status> read_for_copy();
   executor::CopyOutRequest copy_out_request();
   io::Task<StatementEnd> run_copy_out(planner::CopyOut plan, Run* run);
-  io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run);
+  io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run, int attempt);
+  // session_look.cc
+  io::Task<Status> wait_inside(executor::Moments::Pass* pass, std::vector<ShardId> shards);
+  io::Task<Result<executor::FanLook>> look(std::vector<ShardId> shards, int attempt);
+  io::Task<Result<executor::FanStep>> begin_fan(planner::FanOut fan_out, Run* run, std::uint64_t max_rows,
+                                                std::unique_ptr<executor::Fan>* fan);
+  io::Task<Status> open_at_one_moment(std::vector<ShardId> shards);
+  io::Task<executor::GatherResult> fill_at_one_moment(const planner::Gather* gather,
+                                                      executor::GatherRequest request,
+                                                      std::optional<executor::Gathering>* gathering);
+  io::Task<Result<executor::Moments::Pass>> enter_commit();
+  void note_unsettled(const std::vector<std::string>& shards);
   io::Task<> undo_refused(const Run* run, std::vector<ShardId> begun, StatementEnd* end);
   StatementEnd end_of(executor::FanStep& step);
   Error lost_part(const Place& place);

@@ -199,21 +199,35 @@ executor::CopyOutRequest Session::copy_out_request() {
 
 // COPY ... TO STDOUT.
 io::Task<StatementEnd> Session::run_copy_out(planner::CopyOut plan, Run* run) {
-  executor::CopyOutRequest request = copy_out_request();
-  for (planner::ShardTask& task : plan.tasks) {
+  std::vector<ShardId> shards;
+  for (const planner::ShardTask& task : plan.tasks) {
     auto joining = join(task.shard);
     auto joined = co_await std::move(joining);
     if (!joined) co_return StatementEnd::refused(joined.error());
     if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
-    request.branches.push_back({.backend = (*joined)->lease.get(),
-                                .text = task.text.empty() ? run->text : std::move(task.text),
-                                .before = opening(**joined, false)});
+    shards.push_back(task.shard);
   }
-  request.header = plan.header;
-  request.binary = plan.binary;
-  auto copying = executor::copy_out(std::move(request));
-  executor::FanStep step = co_await std::move(copying);
-  co_return end_of(step);
+  for (int attempt = 0;; ++attempt) {
+    executor::CopyOutRequest request = copy_out_request();
+    if (shards.size() > 1) {
+      auto waiting = look(shards, attempt);
+      auto looked = co_await std::move(waiting);
+      if (!looked) co_return StatementEnd::refused(looked.error());
+      request.look = std::move(*looked);
+    }
+    for (const planner::ShardTask& task : plan.tasks) {
+      Place* place = *place_at(task.shard);
+      request.branches.push_back({.backend = place->lease.get(),
+                                  .text = task.text.empty() ? run->text : task.text,
+                                  .before = opening(*place, false)});
+    }
+    request.header = plan.header;
+    request.binary = plan.binary;
+    auto copying = executor::copy_out(std::move(request));
+    executor::FanStep step = co_await std::move(copying);
+    if (!step.torn) co_return end_of(step);
+    if (Status wanted = still_wanted(); !wanted) co_return StatementEnd::refused(wanted.error());
+  }
 }
 
 }  // namespace kintsugi::frontend

@@ -61,18 +61,17 @@ io::Task<std::optional<StatementEnd>> Session::finish_small(const planner::Gathe
   partial.most_kept = kFewBytes;
   planner::FanOut parts;
   parts.tasks = relation.tasks;
-  auto preparing = fan_for(std::move(parts), &partial);
-  auto fan = co_await std::move(preparing);
-  if (!fan) co_return StatementEnd::refused(fan.error());
-  auto advancing = (*fan)->advance(0);
-  executor::FanStep step = co_await std::move(advancing);
-  if (step.kind == executor::FanStep::kFailed) co_return end_of(step);
-  if (step.cut) {
+  std::unique_ptr<executor::Fan> fan;
+  auto beginning = begin_fan(std::move(parts), &partial, 0, &fan);
+  auto step = co_await std::move(beginning);
+  if (!step) co_return StatementEnd::refused(step.error());
+  if (step->kind == executor::FanStep::kFailed) co_return end_of(*step);
+  if (step->cut) {
     large_ones().note(like);
     co_return std::nullopt;
   }
   const ShardId finisher = relation.tasks.front().shard;
-  auto described = columns_of_parts((*fan)->description(), finisher);
+  auto described = columns_of_parts(fan->description(), finisher);
   auto columns = co_await std::move(described);
   if (!columns) co_return StatementEnd::refused(columns.error());
   if (columns->size() != relation.columns.size() || run->types.size() + columns->size() > kMostParameters) {

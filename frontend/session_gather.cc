@@ -12,6 +12,12 @@ using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 30s;
 
+// The router's own transaction: whatever default_transaction_read_only says, there are temporary tables to be
+// made.
+constexpr std::string_view kBegin = "BEGIN READ WRITE";
+// The same when it only reads, and several times: with one snapshot.
+constexpr std::string_view kBeginToRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
+
 }  // namespace
 
 // The transaction is opened on a shard before anything else of it runs there.
@@ -37,8 +43,10 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
     std::optional<StatementEnd> end = co_await std::move(finishing);
     if (end) co_return std::move(*end);
   }
-  // Whatever default_transaction_read_only says: there are temporary tables to be made.
-  if (own_transaction) txn_ = {.open = true, .implicit = true, .begin = "BEGIN READ WRITE"};
+  // Who has asked for another isolation by default has it.
+  const bool reads = !gather.writes && settings_->find("default_transaction_isolation") == nullptr;
+  if (own_transaction)
+    txn_ = {.open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin)};
   auto running = gather_and_finish(std::move(gather), run);
   StatementEnd end = co_await std::move(running);
   if (!own_transaction) co_return end;
@@ -49,16 +57,16 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
   co_return end;
 }
 
-executor::GatherRequest Session::gather_request(planner::Gather& gather, executor::Backend* finisher,
+executor::GatherRequest Session::gather_request(const planner::Gather& gather, executor::Backend* finisher,
                                                 Run* run) {
   executor::GatherRequest request;
-  for (planner::GatheredRelation& relation : gather.relations) {
+  for (const planner::GatheredRelation& relation : gather.relations) {
     executor::GatherRequest::Relation& wanted = request.relations.emplace_back();
     for (const planner::ShardTask& task : relation.tasks) {
       auto place = place_at(task.shard);
       wanted.sources.push_back((*place)->lease.get());
     }
-    wanted.relation = std::move(relation);
+    wanted.relation = relation;
   }
   request.finisher = finisher;
   request.parameter_types = run->types;
@@ -122,8 +130,8 @@ io::Task<StatementEnd> Session::finish_aside(planner::Gather gather, Run* run) {
   const std::string text = std::move(gather.text);
   executor::GatherRequest gathered = gather_request(gather, lease.get(), run);
   gathered.cancel = cancel;
-  executor::Gathering gathering(std::move(gathered));
-  auto filling = gathering.fill();
+  std::optional<executor::Gathering> gathering;
+  auto filling = fill_at_one_moment(&gather, std::move(gathered), &gathering);
   executor::GatherResult filled = co_await std::move(filling);
   StatementEnd end;
   if (!filled.ok) {
@@ -165,10 +173,17 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
     auto joined = co_await std::move(joining);
     if (!joined) co_return StatementEnd::refused(joined.error());
     if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
-    auto opened = open_at(*joined, gather.writes && shard == gather.finisher);
+  }
+  const bool own = txn_.implicit && (txn_.begin == kBegin || txn_.begin == kBeginToRead);
+  if (txn_.begin == kBeginToRead && shards.size() > 1) {
+    auto opening = open_at_one_moment(shards);
+    if (Status done = co_await std::move(opening); !done) co_return StatementEnd::refused(done.error());
+  }
+  for (const ShardId shard : shards) {
+    auto opened = open_at(*place_at(shard), gather.writes && shard == gather.finisher);
     if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
   }
-  if (txn_.begin != "BEGIN READ WRITE") {
+  if (!own) {
     auto asking = begun_read_only(gather);
     Result<bool> read_only = co_await std::move(asking);
     if (!read_only) co_return StatementEnd::refused(read_only.error());
@@ -195,9 +210,17 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
     }
   }
   auto finisher = place_at(gather.finisher);
-  executor::Gathering gathering(gather_request(gather, (*finisher)->lease.get(), run));
-  auto filling = gathering.fill();
-  executor::GatherResult filled = co_await std::move(filling);
+  std::optional<executor::Gathering> gathering;
+  executor::GatherRequest request = gather_request(gather, (*finisher)->lease.get(), run);
+  executor::GatherResult filled;
+  if (txn_.begin == kBeginToRead) {
+    gathering.emplace(std::move(request));
+    auto filling = gathering->fill();
+    filled = co_await std::move(filling);
+  } else {
+    auto filling = fill_at_one_moment(&gather, std::move(request), &gathering);
+    filled = co_await std::move(filling);
+  }
   if (!filled.ok) co_return StatementEnd{.failed = true, .error = std::move(filled.error)};
   planner::FanOut last;
   const ShardId finisher_shard = gather.finisher;
@@ -215,7 +238,7 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
   if (!end.failed && !cursor.empty()) {
     cursors_[cursor] = finisher_shard;
   } else if (!end.failed) {
-    auto dropping = gathering.drop();
+    auto dropping = gathering->drop();
     co_await std::move(dropping);
   }
   co_return end;

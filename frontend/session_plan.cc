@@ -148,16 +148,15 @@ io::Task<StatementEnd> Session::run_fan_out(planner::FanOut fan_out, Run* run) {
     StatementEnd end = co_await std::move(pouring);
     co_return end;
   }
-  auto preparing = fan_for(std::move(fan_out), run);
-  auto fan = co_await std::move(preparing);
-  if (!fan) {
-    StatementEnd end = StatementEnd::refused(fan.error());
-    end.unsent = end.moved = run->on_map && executor::is_moved(fan.error().sqlstate, fan.error().message);
+  std::unique_ptr<executor::Fan> fan;
+  auto beginning = begin_fan(std::move(fan_out), run, 0, &fan);
+  auto step = co_await std::move(beginning);
+  if (!step) {
+    StatementEnd end = StatementEnd::refused(step.error());
+    end.unsent = end.moved = run->on_map && executor::is_moved(step.error().sqlstate, step.error().message);
     co_return end;
   }
-  auto advancing = (*fan)->advance(0);
-  executor::FanStep step = co_await std::move(advancing);
-  co_return end_of(step);
+  co_return end_of(*step);
 }
 
 // All but the branches and their merge.
@@ -181,7 +180,8 @@ executor::FanRequest Session::fan_request(Run* run) {
 
 // Connections for all of them, in the order of the shards: sessions that need the same ones do not wait for
 // each other in a circle.
-io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOut fan_out, Run* run) {
+io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOut fan_out, Run* run,
+                                                                  int attempt) {
   std::vector<ShardId> shards;
   for (const planner::ShardTask& task : fan_out.tasks) shards.push_back(task.shard);
   std::ranges::sort(shards);
@@ -191,11 +191,19 @@ io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOu
     if (!joined) co_return fail(std::move(joined).error());
     if ((*joined)->lease->broken) co_return fail(lost_part(**joined));
   }
+  std::optional<executor::FanLook> looking;
+  if (shards.size() > 1 && !fan_out.writes) {
+    auto waiting = look(shards, attempt);
+    auto looked = co_await std::move(waiting);
+    if (!looked) co_return fail(std::move(looked).error());
+    looking = std::move(*looked);
+  }
   if (run->on_map && (worker_.map()->epoch() != planned_epoch_ || (!checks_ && careful()))) {
     // The connections were long in coming.
     co_return fail(std::string(executor::kMovedState), std::string(executor::kMovedMessage));
   }
   executor::FanRequest request = fan_request(run);
+  request.look = std::move(looking);
   for (planner::ShardTask& task : fan_out.tasks) {
     KG_CO_TRY(Place * place, place_at(task.shard));
     request.branches.push_back({.backend = place->lease.get(),

@@ -436,6 +436,7 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     StatementEnd end = co_await std::move(running);
     co_return end;
   }
+  executor::FanStep step;
   if (portal->fan == nullptr) {
     portal->run = {.text = portal->statement->text,
                    .types = portal->statement->types,
@@ -446,13 +447,14 @@ io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max
     if (checks_ && !txn_.open)
       txn_ = {.open = true, .implicit = true, .begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"};
     plan_begins();
-    auto preparing = fan_for(*fan_out, &portal->run);
-    auto fan = co_await std::move(preparing);
-    if (!fan) co_return StatementEnd::refused(fan.error());
-    portal->fan = std::move(*fan);
+    auto beginning = begin_fan(*fan_out, &portal->run, max_rows, &portal->fan);
+    auto begun = co_await std::move(beginning);
+    if (!begun) co_return StatementEnd::refused(begun.error());
+    step = std::move(*begun);
+  } else {
+    auto advancing = portal->fan->advance(max_rows);
+    step = co_await std::move(advancing);
   }
-  auto advancing = portal->fan->advance(max_rows);
-  executor::FanStep step = co_await std::move(advancing);
   if (std::exchange(portal->began, true) == false) {
     // The snapshots of all its rows are taken.
     if (step.kind != executor::FanStep::kFailed && lease_has_run_out()) {

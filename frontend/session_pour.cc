@@ -147,14 +147,20 @@ io::Task<StatementEnd> Session::pour_rows(planner::FanOut fan_out, Run* run) {
   Pouring& pouring = *run->pouring;
   executor::Outbox rows;
   run->rows_to = &rows;
-  auto preparing = fan_for(std::move(fan_out), run);
-  auto fan = co_await std::move(preparing);
-  if (!fan) co_return StatementEnd::refused(fan.error());
   std::uint64_t portion = kRowsAtFirst, collected = 0;
-  for (;;) {
+  std::unique_ptr<executor::Fan> fan;
+  for (bool first = true;; first = false) {
     const std::uint64_t before = rows.kept_bytes();
-    auto advancing = (*fan)->advance(portion);
-    executor::FanStep step = co_await std::move(advancing);
+    executor::FanStep step;
+    if (first) {
+      auto beginning = begin_fan(std::move(fan_out), run, portion, &fan);
+      auto begun = co_await std::move(beginning);
+      if (!begun) co_return StatementEnd::refused(begun.error());
+      step = std::move(*begun);
+    } else {
+      auto advancing = fan->advance(portion);
+      step = co_await std::move(advancing);
+    }
     if (step.kind == executor::FanStep::kFailed) co_return end_of(step);
     if (step.rows > 0)
       portion = std::clamp<std::uint64_t>(kBytesAtOnce * step.rows / (rows.kept_bytes() - before + 1), 1,
@@ -162,7 +168,7 @@ io::Task<StatementEnd> Session::pour_rows(planner::FanOut fan_out, Run* run) {
     collected += step.rows;
     if (pouring.at_once && step.kind == executor::FanStep::kSuspended) {
       if (collected < kMostRows && rows.kept_bytes() < kMostBytes) continue;
-      auto stopping = (*fan)->stop();
+      auto stopping = fan->stop();
       co_await std::move(stopping);
       co_return StatementEnd::refused(too_many_at_once());
     }
@@ -173,7 +179,7 @@ io::Task<StatementEnd> Session::pour_rows(planner::FanOut fan_out, Run* run) {
       StatementEnd end = co_await std::move(inserting);
       if (end.failed) {
         if (step.kind == executor::FanStep::kSuspended) {
-          auto stopping = (*fan)->stop();
+          auto stopping = fan->stop();
           co_await std::move(stopping);
         }
         co_return end;

@@ -276,13 +276,20 @@ io::Task<StatementEnd> Session::commit_everywhere() {
          .hint = "Nothing of it is committed. Repeat the transaction."});
   }
   if (!branches.empty()) {
+    auto entering = enter_commit();
+    auto pass = co_await std::move(entering);
+    if (!pass) {
+      auto rolling_back = roll_back_everywhere();
+      co_await std::move(rolling_back);
+      co_return StatementEnd::refused(pass.error());
+    }
     auto committing = executor::commit_on_all(std::move(branches), worker_.map()->store_id(), &waiter_,
                                               Deadline::in(kControlTimeout));
     executor::CommitOutcome outcome = co_await std::move(committing);
     to_client_.compose() += outcome.asides;
     end.failed = outcome.kind != executor::CommitOutcome::kCommitted;
     end.error = std::move(outcome.error);
-    if (!outcome.unsettled.empty() && worker_.services().settle) worker_.services().settle();
+    if (!outcome.unsettled.empty()) note_unsettled(outcome.unsettled);
   }
   release_places();
   if (end.failed) {

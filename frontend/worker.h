@@ -15,6 +15,7 @@
 #include "admin/commands/command_queue.h"
 #include "base/config.h"
 #include "base/io/gate.h"
+#include "executor/moments.h"
 #include "executor/pool.h"
 #include "frontend/catalog_source.h"
 #include "frontend/load_counter.h"
@@ -35,8 +36,9 @@ struct Services {
 
 // What all threads see. Immutable but for the atomics and the TLS context, which is exchanged under its lock.
 struct Shared {
-  Shared(const Config& c, std::shared_ptr<MapSource> m, std::shared_ptr<admin::CommandQueue> q)
-      : config(c), maps(std::move(m)), commands(std::move(q)), pools(c.pool) {}
+  Shared(const Config& c, std::shared_ptr<MapSource> m, std::shared_ptr<admin::CommandQueue> q,
+         std::shared_ptr<executor::Moments> o)
+      : config(c), maps(std::move(m)), commands(std::move(q)), pools(c.pool), moments(std::move(o)) {}
 
   Config config;
   const std::shared_ptr<MapSource> maps;  // whose lease and store; the map itself is Worker::map()
@@ -44,6 +46,7 @@ struct Shared {
   const bool routes = config.shards.size() != 1;
   UserTable users;
   executor::PoolDirectory pools;
+  std::shared_ptr<executor::Moments> moments;
   std::vector<std::unique_ptr<Worker>> workers;
   std::atomic<int> clients{0};      // logged in or logging in as a session
   std::atomic<int> connections{0};  // accepted sockets

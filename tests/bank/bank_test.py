@@ -1,7 +1,7 @@
 """A bank whose transfers cross shards, and whose sum is right whoever is killed at whichever step of the commit.
 
 Each round kills the router at one of its failpoints, or a shard's PostgreSQL at some moment, by SIGKILL under load; then all
-are started again. When the prepared transactions have been settled, the sum is what it was, every account has what its
+are started again. Whoever adds the accounts up meanwhile gets the sum or an error. When the prepared transactions have been settled, the sum is what it was, every account has what its
 transfers say, and every transfer that was acknowledged is there.
 
     bank_test.py [--rounds N] [--seed S]        KINTSUGI_PROGRAM: the program to test
@@ -33,6 +33,7 @@ class Bank:
         self.router, self.random = router, random.Random(seed)
         self.lock = threading.Lock()
         self.number, self.acknowledged, self.errors = 0, set(), 0
+        self.sums, self.wrong = 0, []
         self.stop = threading.Event()
 
     def connect(self, **more):
@@ -85,10 +86,29 @@ class Bank:
         if connection is not None:
             connection.close()
 
+    def add_up(self):
+        connection = None
+        while not self.stop.is_set():
+            try:
+                if connection is None:
+                    connection = self.connect(autocommit=True)
+                found = connection.execute("SELECT sum(balance) FROM accounts").fetchone()[0]
+                self.sums += 1
+                if found != ACCOUNTS * START:
+                    self.wrong.append(found)
+            except psycopg.Error:
+                if connection is not None:
+                    connection.close()
+                connection = None
+                time.sleep(0.02)
+        if connection is not None:
+            connection.close()
+
     def run(self, seconds, trouble):
         """Clients at work, and in their midst the trouble."""
         self.stop.clear()
         threads = [threading.Thread(target=self.client, args=(self.random.randrange(1 << 30),)) for _ in range(4)]
+        threads.append(threading.Thread(target=self.add_up))
         for thread in threads:
             thread.start()
         try:
@@ -109,6 +129,7 @@ def prepared(clusters):
 
 
 def check(bank, clusters):
+    assert not bank.wrong, f"of {bank.sums} sums {len(bank.wrong)} were not {ACCOUNTS * START}: {bank.wrong[:5]}"
     wait_until("the prepared transactions to be settled", lambda: not prepared(clusters), 60, 0.2)
     balances, entries = {}, {}
     for cluster in clusters:
@@ -183,9 +204,10 @@ def main():
                 began, before = time.monotonic(), len(bank.acknowledged)
                 bank.run(0.7, trouble)
                 found = check(bank, clusters)
-                print(f"round {number}, {name}: {len(bank.acknowledged) - before} transfers acknowledged, {found} in all, "
+                print(f"round {number}, {name}: {len(bank.acknowledged) - before} transfers acknowledged, {found} in all, {bank.sums} sums, "
                       f"{time.monotonic() - began:.1f} s", flush=True)
         assert len(bank.acknowledged) > 100, "hardly a transfer went through"
+        assert bank.sums > 100, "hardly a sum was to be had"
         router.stop()
         router = None
     finally:

@@ -35,6 +35,7 @@ struct Call {
   std::uint64_t max_message = 1 << 20;
   std::size_t most_kept = SIZE_MAX;
   std::string afterwards{};  // run on every connection, to see that it is usable
+  std::optional<FanLook> look{};
 };
 struct Seen {
   std::string client, outcome, statuses, after;
@@ -60,6 +61,7 @@ io::Task<Seen> play(io::Waiter* waiter, const Call* call) {
   request.max_message = call->max_message;
   request.most_kept = call->most_kept;
   request.suspendable = call->steps.front() != 0;
+  request.look = call->look;
   Fan fan(std::move(request));
   for (const std::uint64_t rows : call->steps) {
     auto advancing = fan.advance(rows);
@@ -70,7 +72,7 @@ io::Task<Seen> play(io::Waiter* waiter, const Call* call) {
       seen.outcome += "suspended " + std::to_string(step.rows);
       client.compose() += std::string("s\0\0\0\4", 5);
     }
-    if (step.kind == FanStep::kFailed) seen.outcome += trace(step.error);
+    if (step.kind == FanStep::kFailed) seen.outcome += step.torn ? "torn" : trace(step.error);
     if (step.kind != FanStep::kSuspended) break;
   }
   if (call->stop_then) {
@@ -277,6 +279,69 @@ TEST_F(FanOut, ALargeLimitStopsTheShardsEarlyAndFailsNoTransaction) {
   EXPECT_EQ(seen.outcome, "SELECT 20000");
   EXPECT_EQ(seen.statuses, "TTT");
   EXPECT_EQ(seen.after, "5 5 5");
+}
+
+// What the sums are while another connection takes 100 from each row of `r`, at the moment when all have
+// looked.
+std::string sums_around_a_write(bool in_steps, const std::vector<std::string>& before, std::uint64_t rows = 0) {
+  Shards::get().sql("TRUNCATE r; INSERT INTO r SELECT g, 1000 FROM generate_series(1, 10) g");
+  const FanLook look{.one_moment =
+                         [] {
+                           Shards::get().sql("UPDATE r SET x = x - 100");
+                           return true;
+                         },
+                     .in_steps = in_steps};
+  const Seen seen = run({.texts = {"SELECT sum(x) AS n FROM r"},
+                         .describe = FanRequest::Describe::kNo,
+                         .before = before,
+                         .steps = {rows},
+                         .afterwards = "SELECT sum(x) FROM r",
+                         .look = look});
+  return seen.client + " " + seen.outcome + " " + seen.statuses + " " + seen.after;
+}
+
+TEST_F(FanOut, InStepsAllSnapshotsAreTakenBeforeAnythingRuns) {
+  EXPECT_EQ(sums_around_a_write(true, {}), "D(10000) D(10000) D(10000) SELECT 3 III 9000 9000 9000");
+  EXPECT_EQ(sums_around_a_write(true, {"BEGIN"}), "D(10000) D(10000) D(10000) SELECT 3 TTT 9000 9000 9000");
+  EXPECT_EQ(sums_around_a_write(true, {"BEGIN ISOLATION LEVEL REPEATABLE READ"}),
+            "D(10000) D(10000) D(10000) SELECT 3 TTT 10000 10000 10000");
+  EXPECT_EQ(sums_around_a_write(true, {"BEGIN"}, 9), "D(10000) D(10000) D(10000) SELECT 3 TTT 9000 9000 9000");
+}
+
+TEST_F(FanOut, WhatIsTornHasToldNothingAndFailsNoTransaction) {
+  for (const bool in_steps : {false, true}) {
+    for (const std::vector<std::string>& before : {std::vector<std::string>{}, {"BEGIN"}}) {
+      for (const std::uint64_t rows : {0, 2}) {
+        const Seen seen = run({.texts = {"SELECT id FROM t ORDER BY id"},
+                               .merge = ordered({{.column = 0, .type = 23}}),
+                               .before = before,
+                               .steps = {rows},
+                               .afterwards = "SELECT count(*) FROM pg_cursors",
+                               .look = FanLook{.one_moment = [] { return false; }, .in_steps = in_steps}});
+        EXPECT_EQ(seen.outcome, "torn");
+        EXPECT_EQ(seen.client, "");
+        EXPECT_EQ(seen.statuses, before.empty() ? "III" : "TTT");
+        EXPECT_EQ(seen.after, "0 0 0");
+      }
+    }
+  }
+}
+
+TEST_F(FanOut, InStepsAnErrorIsTheStatementsOwn) {
+  int asked = 0;
+  const FanLook look{.one_moment = [&asked] { return ++asked > 0; }, .in_steps = true};
+  const Seen wrong = run(
+      {.texts = {"SELECT 1 AS a", "SELECT nonsense", "SELECT 1 AS a"}, .afterwards = "SELECT 1", .look = look});
+  EXPECT_EQ(wrong.outcome.substr(0, 8), "E(42703 ");
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(wrong.statuses, "III");
+  EXPECT_EQ(wrong.after, "1 1 1");
+  const Seen late = run({.texts = {"SELECT 1/id - 1/id AS a FROM (SELECT id * 0 AS id FROM t) t"},
+                         .before = {"BEGIN"},
+                         .look = look});
+  EXPECT_NE(late.outcome.find("E(22012 "), std::string::npos) << late.outcome;
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(late.statuses.find('I'), std::string::npos);
 }
 
 TEST_F(FanOut, RowsThatAreKeptHaveABound) {

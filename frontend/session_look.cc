@@ -1,0 +1,172 @@
+// A statement over several shards is to see every transaction over several shards entirely or not at all, as
+// one PostgreSQL would have it (executor/moments.h). While no such transaction is about, a fan-out runs as it
+// is, and is run again when one has come into its way. Otherwise its shards take their snapshots first (Bind
+// does), with all commits at a distance, and execute then.
+#include <algorithm>
+
+#include "executor/control_round.h"
+#include "frontend/session.h"
+
+namespace kintsugi::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kControlTimeout = 30s;
+// How long commits wait for a look. When they have gone on it is done again, with more patience.
+constexpr auto kFirstPatience = 100ms;
+constexpr int kMostDoublings = 8;  // 25 s
+constexpr auto kOvertakeEvery = 20ms;
+
+std::chrono::milliseconds patience(int attempt) {
+  return kFirstPatience * (1 << std::min(attempt, kMostDoublings));
+}
+
+Error unsettled() {
+  return {.sqlstate = std::string(sqlstate::kShardUnreachable),
+          .message = "a transaction over several shards was cut off, and is not settled on all of them yet",
+          .detail = "What it has done may be seen on one shard and not on another.",
+          .hint = "Repeat the statement. The log says which shard cannot be reached or settled."};
+}
+
+Error waited_too_long() {
+  return {.sqlstate = std::string(sqlstate::kLimitReached),
+          .message = "waited too long for other transactions over the same shards",
+          .hint = "Look for a shard that does not answer (SHOW SHARDS), or raise limits.hold_timeout."};
+}
+
+}  // namespace
+
+io::Task<Status> Session::wait_inside(executor::Moments::Pass* pass, std::vector<ShardId> shards) {
+  const executor::Moments& moments = *worker_.shared().moments;
+  const Deadline deadline = hold_deadline();
+  while (!pass->inside()) {
+    KG_CO_CHECK(still_wanted());
+    if (deadline.passed()) co_return fail(moments.in_doubt(shards) ? unsettled() : waited_too_long());
+    (void)co_await waiter_.wait(deadline);
+  }
+  co_return Status{};
+}
+
+// The connections are there. `attempt` counts from 0.
+io::Task<Result<executor::FanLook>> Session::look(std::vector<ShardId> shards, int attempt) {
+  executor::Moments& moments = *worker_.shared().moments;
+  if (attempt == 0) {
+    if (const auto since = moments.quiet(shards))
+      co_return executor::FanLook{.one_moment = [&moments, since] { return moments.undisturbed(*since); }};
+  }
+  if (moments.in_doubt(shards) && worker_.services().settle) worker_.services().settle();
+  auto pass = std::make_shared<executor::Moments::Pass>(moments.look(shards, &waiter_, patience(attempt)));
+  auto waiting = wait_inside(pass.get(), std::move(shards));
+  if (Status inside = co_await std::move(waiting); !inside) co_return fail(std::move(inside).error());
+  const auto one_moment = [pass] {
+    const bool inside = pass->inside();
+    pass->leave();
+    return inside;
+  };
+  co_return executor::FanLook{.one_moment = one_moment, .in_steps = true};
+}
+
+// The first step of a fan-out; in `fan` what has rows left.
+io::Task<Result<executor::FanStep>> Session::begin_fan(planner::FanOut fan_out, Run* run,
+                                                       std::uint64_t max_rows,
+                                                       std::unique_ptr<executor::Fan>* fan) {
+  const bool looks = fan_out.tasks.size() > 1 && !fan_out.writes;
+  for (int attempt = 0;; ++attempt) {
+    // Lazily: only who may have to begin again keeps the texts.
+    auto preparing = fan_for(looks ? fan_out : std::move(fan_out), run, attempt);
+    auto made = co_await std::move(preparing);
+    if (!made) co_return fail(std::move(made).error());
+    *fan = std::move(*made);
+    auto advancing = (*fan)->advance(max_rows);
+    executor::FanStep step = co_await std::move(advancing);
+    if (!step.torn) co_return step;
+    KG_CO_CHECK(still_wanted());
+  }
+}
+
+// The router's own transaction for what reads several shards by more than one statement: opened on all of them,
+// with the snapshots of one moment.
+io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
+  auto pass = worker_.shared().moments->look(shards, &waiter_, patience(kMostDoublings));
+  auto waiting = wait_inside(&pass, shards);
+  if (Status inside = co_await std::move(waiting); !inside) co_return inside;
+  std::vector<executor::ControlOrder> orders;
+  std::vector<Place*> places;
+  for (const ShardId shard : shards) {
+    KG_CO_TRY(Place * place, place_at(shard));
+    std::string sql;
+    for (const std::string& statement : opening(*place, false)) sql.append(statement).append(";\n");
+    orders.push_back({place->lease.get(), sql + "SELECT"});
+    places.push_back(place);
+  }
+  auto running = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
+  const std::vector<executor::ControlAnswer> answers = co_await std::move(running);
+  Status opened;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    places[i]->begun = !places[i]->lease->broken && places[i]->lease->status != wire::TransactionStatus::kIdle;
+    if (!answers[i].rows && opened) opened = fail(answers[i].rows.error());
+  }
+  co_return opened;
+}
+
+// Rows that are read by more than one statement, in a transaction of which each sees what is new: commits keep
+// their distance until all have been read, or it is done again.
+io::Task<executor::GatherResult> Session::fill_at_one_moment(const planner::Gather* gather,
+                                                             executor::GatherRequest request,
+                                                             std::optional<executor::Gathering>* gathering) {
+  std::vector<ShardId> shards;
+  for (const planner::GatheredRelation& relation : gather->relations) {
+    for (const planner::ShardTask& task : relation.tasks) shards.push_back(task.shard);
+  }
+  std::ranges::sort(shards);
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  for (int attempt = 0;; ++attempt) {
+    executor::Moments::Pass pass;
+    const bool looks = shards.size() > 1;
+    if (looks) {
+      pass = worker_.shared().moments->look(shards, &waiter_, patience(attempt));
+      auto waiting = wait_inside(&pass, shards);
+      if (Status inside = co_await std::move(waiting); !inside) {
+        executor::GatherResult failed{.sqlstate = inside.error().sqlstate};
+        wire::append_error(failed.error, "ERROR", inside.error());
+        co_return failed;
+      }
+    }
+    gathering->emplace(request);
+    auto filling = (*gathering)->fill();
+    executor::GatherResult filled = co_await std::move(filling);
+    if (!filled.ok || !looks || pass.inside()) co_return filled;
+    auto dropping = (*gathering)->drop();
+    co_await std::move(dropping);
+  }
+}
+
+// Before several shards commit what they have written: nobody is taking snapshots on two of them.
+io::Task<Result<executor::Moments::Pass>> Session::enter_commit() {
+  std::vector<ShardId> writers;
+  for (const Place& place : away_) {
+    if (place.begun && place.wrote) writers.push_back(place.shard);
+  }
+  if (writers.size() < 2) co_return executor::Moments::Pass();
+  executor::Moments& moments = *worker_.shared().moments;
+  auto pass = moments.commit(writers, &waiter_);
+  const Deadline deadline = Deadline::in(kControlTimeout);
+  while (!pass.inside()) {
+    if (deadline.passed()) co_return fail(waited_too_long());
+    if (!co_await waiter_.wait(deadline.sooner(Deadline::in(kOvertakeEvery)))) moments.overtake();
+  }
+  co_return pass;
+}
+
+// Prepared transactions have been left on these: nobody looks at them before a Settler has been there.
+void Session::note_unsettled(const std::vector<std::string>& shards) {
+  std::vector<ShardId> left;
+  for (const Place& place : away_) {
+    if (std::ranges::find(shards, place.lease->shard) != shards.end()) left.push_back(place.shard);
+  }
+  worker_.shared().moments->doubt(left);
+  if (worker_.services().settle) worker_.services().settle();
+}
+
+}  // namespace kintsugi::frontend

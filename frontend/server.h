@@ -12,8 +12,8 @@
 #include "admin/commands/command_queue.h"
 #include "admin/commands/router_load.h"
 #include "base/config.h"
-#include "executor/moments.h"
 #include "base/error.h"
+#include "executor/moments.h"
 #include "frontend/catalog_source.h"
 #include "frontend/map_source.h"
 

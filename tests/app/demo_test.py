@@ -16,13 +16,10 @@ import time
 import unittest
 
 PROGRAM = sys.argv.pop(1)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+from ports import free_port  # noqa: E402
+
 PATIENCE_S = float(os.environ.get("KINTSUGI_DEMO_TEST_PATIENCE_S", "90"))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def processes_in(folder):

@@ -7,34 +7,20 @@ Everything lives under one directory that the `postgres` user may enter. The sup
 import ctypes
 import os
 import pwd
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
 import psycopg
 
+from ports import free_port  # noqa: F401 (for those who import it from here)
+
 BIN = "/usr/lib/postgresql/15/bin"
 DATABASE = "app"
 USER, PASSWORD = "app", "app-secret"
 OTHER, OTHER_PASSWORD = "other", "other-secret"
-
-
-def free_port():
-    """A port nobody listens on, outside the kernel's range for outgoing connections."""
-    chooser = random.SystemRandom()
-    for _ in range(200):
-        port = chooser.randrange(18000, 30000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise RuntimeError("no free port found")
 
 
 def wait_until(what, condition, seconds=30, pause=0.02):

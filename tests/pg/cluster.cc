@@ -1,14 +1,11 @@
 #include "tests/pg/cluster.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +17,8 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include "tests/pg/port.h"
 
 namespace kintsugi::pgtest {
 namespace {
@@ -121,20 +120,6 @@ std::string template_directory() {
   }
   close(lock);
   return base + "/data";
-}
-
-int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    give_up("no free port");
-  }
-  close(fd);
-  return ntohs(address.sin_port);
 }
 
 }  // namespace

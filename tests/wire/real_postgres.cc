@@ -15,23 +15,12 @@
 #include <fstream>
 
 #include "base/invariant.h"
+#include "tests/pg/port.h"
 
 namespace kintsugi::wire {
 
 namespace {
 constexpr const char* kBinaries = "/usr/lib/postgresql/15/bin/";
-
-int free_port() {
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  INVARIANT(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0, "a free port is found");
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 }  // namespace
 
 RealPostgres& RealPostgres::shared() {
@@ -51,7 +40,7 @@ void RealPostgres::run(const std::string& command) const {
   }
 }
 
-RealPostgres::RealPostgres() : port_(free_port()) {
+RealPostgres::RealPostgres() : port_(pgtest::free_port()) {
   std::string name = (std::filesystem::temp_directory_path() / "kg_wire_XXXXXX").string();
   INVARIANT(mkdtemp(name.data()), "a temporary directory is made");
   directory_ = name;

@@ -182,6 +182,7 @@ class Session {
   bool adopt_known(const wire::ParseMessage& message);
   bool parse_named(const wire::ParseMessage& message, std::uint32_t effects, PreparedTextRef text);
   void parse_unnamed(const wire::Frame& frame, const wire::ParseMessage& message, std::uint32_t effects);
+  [[nodiscard]] StatementEffects effects_of_parse(const wire::ParseMessage& message) const;
   bool parse_by_router(const wire::ParseMessage& message, PreparedTextRef text);
   void note_unnamed(const wire::ParseMessage& message, std::uint32_t effects, PreparedTextRef text);
   void ensure_unnamed();
@@ -413,6 +414,7 @@ class Session {
     std::string text, type_oids;
     std::uint32_t effects = 0;
     std::uint64_t version = 0;
+    bool plain = false;  // the text leaves nothing behind: known once for all that send it again
     std::uint64_t batch = 0;  // how many Syncs came before its Parse
     PreparedTextRef prepared;
     bool by_router = false;  // no shard has been told of it

@@ -44,7 +44,7 @@ bool Session::on_parse(const wire::Frame& frame) {
     case Ready::kRejected: reject_extended(*std::exchange(backend_error_, std::nullopt)); return true;
     case Ready::kYes: break;
   }
-  StatementEffects effects = effects_of(message->text);
+  StatementEffects effects = effects_of_parse(*message);
   if (const auto error = name_effects(effects)) {
     reject_extended(*error);
     return true;
@@ -67,10 +67,17 @@ bool Session::on_parse(const wire::Frame& frame) {
   note_custom_settings(effects);
   if (message->statement.empty()) {
     parse_unnamed(frame, *message, effects.flags);
+    unnamed_.plain = effects.none();
     unnamed_.prepared = std::move(text);
     return true;
   }
   return parse_named(*message, effects.flags, std::move(text));
+}
+
+// Most clients of the unnamed statement send one text again and again.
+StatementEffects Session::effects_of_parse(const wire::ParseMessage& message) const {
+  if (unnamed_.plain && unnamed_.text == message.text) return {};
+  return effects_of(message.text);
 }
 
 // No shard hears of it: what it is has been understood here.
@@ -135,6 +142,7 @@ void Session::note_unnamed(const wire::ParseMessage& message, std::uint32_t effe
   unnamed_.version = ++worker_.last_unnamed_version;
   unnamed_.batch = batch_;
   unnamed_.prepared = std::move(text);
+  unnamed_.plain = false;
   unnamed_.by_router = false;
 }
 

@@ -39,6 +39,11 @@ struct StatementEffects {
     bool deallocate = false;
   };
   std::vector<NamedStatement> named;
+
+  [[nodiscard]] bool none() const {
+    return flags == 0 && !may_be_own && custom_settings.empty() && local_custom_settings.empty() &&
+           named.empty();
+  }
 };
 
 StatementEffects effects_of(std::string_view text);

@@ -71,7 +71,9 @@ std::string function_settings_sql() {
   return R"(
 SELECT DISTINCT pg_catalog.lower(found[1])
   FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang,
-       pg_catalog.regexp_matches(p.prosrc,
+       pg_catalog.regexp_matches(
+         -- A body that is kept parsed (BEGIN ATOMIC) has no source.
+         CASE WHEN p.prosrc <> '' OR p.prokind = 'a' THEN p.prosrc ELSE pg_catalog.pg_get_functiondef(p.oid) END,
          $re$(?:\mset_config\s*\(\s*'|\mset\s+(?:session\s+)?)([a-z_][\w$]*(?:\.[\w$]+)+)$re$, 'gi') found
  WHERE l.lanname NOT IN ('internal', 'c'))";
 }

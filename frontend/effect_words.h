@@ -54,6 +54,7 @@ inline constexpr std::array kNames = {
     Word{"pg_advisory_unlock_all", kMayUnpin},
     Word{"pg_advisory_unlock_shared", kMayUnpin},
     Word{"pg_replication_origin_session_setup", kPinsForGood},
+    Word{"pg_settings", kMaySet | kMayRename},  // UPDATE on it is SET
     Word{"pg_temp", kMayPin},
     Word{"pg_try_advisory_lock", kMayPin},
     Word{"pg_try_advisory_lock_shared", kMayPin},

@@ -47,6 +47,12 @@ TEST(StatementEffects, SetConfigByItsArguments) {
   EXPECT_EQ(flags("SELECT \"set_config\"('a', 'b', false)"), kMaySet);
 }
 
+TEST(StatementEffects, ASettingIsMadeByAnUpdateToo) {
+  EXPECT_EQ(flags("UPDATE pg_settings SET setting = '5MB' WHERE name = 'work_mem'"), kMaySet | kMayRename);
+  EXPECT_EQ(flags("UPDATE pg_catalog.\"pg_settings\" SET setting = '5MB'"), kMaySet | kMayRename);
+  EXPECT_EQ(flags("UPDATE settings SET setting = '5MB'"), 0U);
+}
+
 TEST(StatementEffects, CustomSettingsAreNamed) {
   EXPECT_EQ(effects_of("SET app.tenant = '1'").custom_settings, std::vector<std::string>{"app.tenant"});
   EXPECT_EQ(effects_of("SET \"App\".Tenant TO 1").custom_settings, std::vector<std::string>{"App.tenant"});

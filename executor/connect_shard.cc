@@ -75,7 +75,10 @@ io::Task<Result<wire::Frame>> Login::next() {
       if (frame->type == wire::server::kError) {
         KG_CO_TRY(auto report, wire::read_error(frame->body));
         refused_ = !logged_in_ && backend_.stream.encrypted() == with_tls_;
-        co_return fail(Error{.sqlstate = report.sqlstate, .message = report.message, .detail = report.detail});
+        co_return fail(Error{.sqlstate = report.sqlstate,
+                             .message = report.message,
+                             .detail = report.detail,
+                             .hint = report.hint});
       }
       co_return *frame;
     }
@@ -242,8 +245,9 @@ io::Task<Status> Login::run(SettingsRef startup, bool with_tls) {
 // "57P03: starting up" and "53300: too many connections" pass as they are: the pool waits and tries again.
 Error unreachable(const ShardLogin& login, const io::HostPort& peer, Error why) {
   if (why.sqlstate == sqlstate::kCannotConnectNow || why.sqlstate == sqlstate::kTooManyConnections) return why;
-  // A value or a name that the client's own startup packet carries: "22023", "42704".
-  if (why.sqlstate.starts_with("22") || why.sqlstate.starts_with("42")) return why;
+  // A value or a name that the client's own startup packet carries: "22023", "42704", and "55P02" for one that
+  // only the server's start can set.
+  if (why.sqlstate.starts_with("22") || why.sqlstate.starts_with("42") || why.sqlstate == "55P02") return why;
   return Error{
       .sqlstate = std::string(sqlstate::kShardUnreachable),
       .message = "shard " + login.shard + " is unreachable: " + why.message,

@@ -8,6 +8,16 @@ namespace kintsugi::frontend {
 namespace {
 
 constexpr std::uint64_t kMaxPassword = 65536;
+constexpr std::size_t kMaxName = 63;
+
+// An application's name as PostgreSQL keeps and reports it.
+std::string as_shown(std::string_view name) {
+  std::string shown(name.substr(0, kMaxName));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return shown;
+}
 
 class Login {
  public:
@@ -119,7 +129,7 @@ Result<LoggedIn> Login::read_startup(const wire::StartupMessage& startup) {
                     "Connect to the shard itself for replication.");
       }
     } else if (name == "application_name") {
-      result.application_name = value;
+      result.application_name = as_shown(value);
       result.has_application_name = true;
     } else if (name != "database" && !name.starts_with("_pq_.")) {
       result.startup.emplace_back(name, value);

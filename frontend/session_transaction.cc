@@ -136,7 +136,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
     case Transaction::Kind::kCommit:
     case Transaction::Kind::kRollback: {
       const bool commit = transaction.kind == Transaction::Kind::kCommit;
-      if (!txn_.open || (txn_.implicit && begun_places() == 0)) {
+      if (!open) {  // one of the router's own making ends too
         if (transaction.chain) {
           co_return StatementEnd::refused({.sqlstate = "25P01",
                                            .message = std::string(commit ? "COMMIT" : "ROLLBACK") +
@@ -144,7 +144,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
                                           "CheckTransactionBlock");
         }
         wire::append_notice(to_client_.compose(), warning("25P01", "there is no transaction in progress"));
-        co_return StatementEnd::complete(commit ? "COMMIT" : "ROLLBACK");
+        if (!txn_.open || begun_places() == 0) co_return StatementEnd::complete(commit ? "COMMIT" : "ROLLBACK");
       }
       const std::string begin = txn_.begin;
       const bool fails = status_everywhere() == wire::TransactionStatus::kFailed;

@@ -170,6 +170,7 @@ void Utilities::operator()(const parser::Utility* utility) {
     return everywhere();
   }
   if (!utility->new_schema.text.empty()) return rename_schema(utility->schema, utility->new_schema);
+  if (utility->head == "cluster") return everywhere({}, false);  // all tables: each in a transaction of its own
   // What is of a database or a server as a whole, and what is not known to be needed by a table.
   static constexpr std::string_view kAtHome[] = {"do",
                                                  "checkpoint",

@@ -186,6 +186,14 @@ VACUUM orders
 -- definition on 3 shards, outside a transaction, one after the other
 --   s1, s2, s3: (own text)
 
+CLUSTER
+-- definition on 3 shards, outside a transaction, one after the other
+--   s1, s2, s3: (own text)
+
+CLUSTER orders
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
 ANALYZE orders
 -- definition on 3 shards
 --   s1, s2, s3: (own text)

@@ -65,6 +65,16 @@ PreparedRef find_prepared(std::string_view text, std::string_view type_oids, std
   return at == r.known.end() ? nullptr : at->second.lock();
 }
 
+Accepted last_accepted(const PreparedStatement& statement) {
+  std::lock_guard lock(registry().mutex);
+  return statement.accepted;
+}
+
+void note_accepted(const PreparedStatement& statement, Accepted accepted) {
+  std::lock_guard lock(registry().mutex);
+  std::swap(statement.accepted, accepted);
+}
+
 Shape shape_of_row_description(std::string_view body) {
   // Names, types and modifiers as the client was told; not the format, which each Bind chooses.
   auto columns = wire::read_row_description(body);
@@ -101,6 +111,7 @@ PreparedOnBackend::Entry& PreparedOnBackend::add(PreparedRef statement) {
   Entry& entry = entries_[id];
   entry = Entry{.statement = std::move(statement),
                 .shape = 0,
+                .types = nullptr,
                 .generation = schema_generation(),
                 .confirmed = false,
                 .position = by_use_.begin()};

@@ -221,8 +221,11 @@ Status Relay::on_frame(const Frame& frame, Outbox& client) {
       on_copy_in();
       return {};
     case server::kCopyOut:
-    case server::kCopyDone:
-    case server::kParameterDescription: forward(frame, client); return {};
+    case server::kCopyDone: forward(frame, client); return {};
+    case server::kParameterDescription:
+      on_parameters(frame);
+      forward(frame, client);
+      return {};
     case server::kParameterStatus: return on_parameter_status(frame, client);
     case server::kNotice: forward(frame, client); return {};
     case server::kNotification: client.pass(frame.bytes()); return {};
@@ -257,6 +260,17 @@ void Relay::on_parse_complete(const Frame& frame, Outbox& client) {
   finish_head(client);
 }
 
+void Relay::on_parameters(const Frame& frame) {
+  if (expected_.empty() || expected_.front().kind != Expected::kDescribe) return;
+  const Expected& head = expected_.front();
+  if (head.handle == nullptr || frame.body.size() < 2) return;
+  const std::string_view types = frame.body.substr(2);  // behind their number
+  auto* entry = backend_->prepared.find(head.handle->statement->id);
+  if (entry == nullptr) return;
+  if (entry->types == nullptr || *entry->types != types) entry->types = std::make_shared<std::string>(types);
+  if (head.handle->types == nullptr || head.from == Expected::kShard) head.handle->types = entry->types;
+}
+
 void Relay::on_description(const Frame& frame, Outbox& client) {
   forward(frame, client);
   if (expected_.empty() || expected_.front().kind != Expected::kDescribe) return;  // a simple query's columns
@@ -266,8 +280,7 @@ void Relay::on_description(const Frame& frame, Outbox& client) {
     const PreparedStatement& statement = *head.handle->statement;
     if (auto* entry = backend_->prepared.find(statement.id)) {
       entry->shape = shape;
-      statement.accepted_shape = shape;
-      statement.accepted_generation = entry->generation;
+      note_accepted(statement, {.generation = entry->generation, .shape = shape, .types = entry->types});
     }
     // What the client is told counts; what only the router learns is noted while nothing is known.
     if (head.handle->shape == 0 || head.from == Expected::kShard) head.handle->shape = shape;

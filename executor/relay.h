@@ -140,6 +140,7 @@ class Relay {
   Status on_ready(const wire::Frame& frame, Outbox& client);
   Status on_parameter_status(const wire::Frame& frame, Outbox& client);
   void on_parse_complete(const wire::Frame& frame, Outbox& client);
+  void on_parameters(const wire::Frame& frame);
   void on_description(const wire::Frame& frame, Outbox& client);
   void forward(const wire::Frame& frame, Outbox& client);
   bool swallow_moved(const wire::ErrorReport& report);

@@ -192,6 +192,7 @@ class Session {
 
   // ---- names of statements (session_names.cc) ----
   ClientStatementRef find_statement(std::string_view name);
+  bool is_prepared_here(const ClientStatementRef& handle);
   bool prepare_on_backend(const ClientStatementRef& handle, bool with_sync);
   bool prepare_named(const StatementEffects& effects, bool with_sync);
   std::string with_server_names(std::string_view text, const StatementEffects& effects);
@@ -413,8 +414,8 @@ class Session {
     bool valid = false;
     std::string text, type_oids;
     std::uint32_t effects = 0;
-    std::uint64_t version = 0;
     bool plain = false;  // the text leaves nothing behind: known once for all that send it again
+    std::uint64_t version = 0;
     std::uint64_t batch = 0;  // how many Syncs came before its Parse
     PreparedTextRef prepared;
     bool by_router = false;  // no shard has been told of it

@@ -111,14 +111,17 @@ bool Session::adopt_known(const wire::ParseMessage& message) {
   if (message.statement.empty() || find_statement(message.statement) != nullptr) return false;
   const executor::PreparedRef statement =
       executor::find_prepared(message.text, message.type_oids, search_path());
-  if (statement == nullptr || statement->accepted_generation != executor::schema_generation()) return false;
+  if (statement == nullptr) return false;
+  executor::Accepted accepted = executor::last_accepted(*statement);
+  if (accepted.generation != executor::schema_generation()) return false;
   const StatementEffects effects = effects_of(message.text);
   if (!effects.named.empty()) return false;
   note_custom_settings(effects);
   auto handle = std::make_shared<ClientStatement>();
   handle->statement = statement;
   handle->effects = effects.flags;
-  handle->shape = statement->accepted_shape;
+  handle->shape = accepted.shape;
+  handle->types = std::move(accepted.types);
   handle->answered = true;
   statements_[std::string(message.statement)] = std::move(handle);
   wire::append_empty(to_client_.compose(), server::kParseComplete);
@@ -139,10 +142,10 @@ void Session::note_unnamed(const wire::ParseMessage& message, std::uint32_t effe
   unnamed_.text.assign(message.text);
   unnamed_.type_oids.assign(message.type_oids);
   unnamed_.effects = effects;
+  unnamed_.plain = false;
   unnamed_.version = ++worker_.last_unnamed_version;
   unnamed_.batch = batch_;
   unnamed_.prepared = std::move(text);
-  unnamed_.plain = false;
   unnamed_.by_router = false;
 }
 
@@ -174,6 +177,7 @@ bool Session::parse_named(const wire::ParseMessage& message, std::uint32_t effec
   ++unsynced_;
   if (known != nullptr && known->generation == executor::schema_generation()) {
     handle->shape = known->shape;
+    handle->types = known->types;
     expect({.kind = Expected::kParse,
             .from = Expected::kRouter,
             .handle = handle,
@@ -266,6 +270,7 @@ bool Session::on_bind(const wire::Frame& frame) {
     if (!prepare_on_backend(handle, false)) return false;
     const auto* there = lease_->prepared.find(handle->statement->id);
     if (handle->shape == 0) handle->shape = there->shape;
+    if (handle->types == nullptr) handle->types = there->types;
     if (handle->shape != there->shape && there->shape != 0) {
       // It was prepared here after the table had changed: PostgreSQL would have refused the client's older one.
       reject_extended({.sqlstate = std::string(sqlstate::kNotSupported),

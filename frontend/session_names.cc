@@ -52,10 +52,27 @@ std::optional<Error> Session::name_effects(StatementEffects& effects) {
   return std::nullopt;
 }
 
+// Whether the connection has the client's statement as the client knows it. Since the one or the other was
+// prepared a definition may have given it other columns, which PostgreSQL refuses, or other types of its
+// parameters, which PostgreSQL keeps as they were.
+bool Session::is_prepared_here(const ClientStatementRef& handle) {
+  const auto* there = lease_->prepared.find(handle->statement->id);
+  if (there == nullptr) return false;
+  const bool other_rows = there->shape != 0 && handle->shape != 0 && there->shape != handle->shape;
+  const bool other_types =
+      there->types != nullptr && handle->types != nullptr && *there->types != *handle->types;
+  if (!other_rows && !other_types) return true;
+  if (there->generation != executor::schema_generation()) return false;
+  if (!other_types) return true;  // who binds it finds out
+  const executor::PreparedStatement& meant = *handle->statement;
+  handle->statement = executor::intern_prepared(meant.text, *handle->types, meant.search_path);
+  return lease_->prepared.find(handle->statement->id) != nullptr;
+}
+
 // Gives the connection a statement that the client prepared elsewhere. True when it is there already.
 bool Session::prepare_on_backend(const ClientStatementRef& handle, bool with_sync) {
+  if (is_prepared_here(handle)) return true;
   const executor::PreparedRef& statement = handle->statement;
-  if (lease_->prepared.find(statement->id) != nullptr) return true;
   std::string& out = lease_->out.compose();
   const auto limit = static_cast<std::size_t>(std::max(worker_.pools().config().prepared_statements, 1));
   if (const auto oldest = lease_->prepared.oldest_beyond(limit)) {

@@ -18,7 +18,7 @@ import psycopg
 from ports import free_port  # noqa: F401 (for those who import it from here)
 
 BIN = "/usr/lib/postgresql/15/bin"
-DATABASE = "app"
+DATABASE, SECOND = "app", "app_2"
 USER, PASSWORD = "app", "app-secret"
 OTHER, OTHER_PASSWORD = "other", "other-secret"
 
@@ -168,6 +168,8 @@ class Cluster:
             connection.execute(f"GRANT {OTHER} TO {USER}")
             connection.execute(f"GRANT pg_read_all_stats, pg_signal_backend TO {USER}")
             connection.execute(f"CREATE DATABASE {DATABASE} OWNER {USER}")
+            if os.environ.get("KINTSUGI_ROUTED"):
+                connection.execute(f"CREATE DATABASE {SECOND} OWNER {USER}")
         self.fresh_schema()
 
     def _run(self, program, *arguments):

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from postgres import DATABASE, OTHER, OTHER_PASSWORD, PASSWORD, USER, die_with_parent, free_port, wait_until
+from postgres import DATABASE, OTHER, OTHER_PASSWORD, PASSWORD, SECOND, USER, die_with_parent, free_port, wait_until
 
 
 class System:
@@ -115,7 +115,8 @@ class Kintsugi(System):
             lines += ["[[shard]]", 'name = "s1"', f"dsn = {literal(self.shard)}"]
         if self.shard and os.environ.get("KINTSUGI_ROUTED"):
             # A second shard, though no table is there: every statement is planned.
-            lines += ["[[shard]]", 'name = "s2"', f"dsn = {literal(self.shard)}"]
+            other = self.shard.replace(f"dbname={DATABASE}", f"dbname={SECOND}")
+            lines += ["[[shard]]", 'name = "s2"', f"dsn = {literal(other)}"]
         with open(self.config, "w") as file:
             file.write("\n".join(lines) + "\n")
 

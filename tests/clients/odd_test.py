@@ -1,9 +1,9 @@
 """What applications do rarely, and what nobody means to do: each as PostgreSQL answers it."""
 
+import select
 import struct
 
 import psycopg
-from psycopg import pq
 
 from harness import main, scaled, scenario
 from protocol import SYNC, bind, close, describe, execute, logged_in, message, parse, query
@@ -180,7 +180,7 @@ def statements_without_end(run):
 @scenario
 def limits_of_time(run):
     with run.connect() as c:
-        c.execute("SET statement_timeout = '400ms'")
+        c.execute("SET statement_timeout = '1s'")
         run.error(c.execute, "SELECT pg_sleep(10)")
         run.note(c.execute("SHOW statement_timeout").fetchone())
         with c.transaction():
@@ -190,9 +190,9 @@ def limits_of_time(run):
         c.execute("RESET statement_timeout")
         run.note(c.execute("SELECT pg_sleep(0.1)").fetchone())
         with c.pipeline():
-            c.execute("SET statement_timeout = '400ms'")
+            c.execute("SET statement_timeout = '1s'")
             run.error(lambda: c.execute("SELECT pg_sleep(10)").fetchone())
-    with run.connect(options="-c statement_timeout=400ms -c lock_timeout=1s") as c:
+    with run.connect(options="-c statement_timeout=1s -c lock_timeout=3s") as c:
         run.error(c.execute, "SELECT pg_sleep(10)")
         run.note(c.execute("SHOW lock_timeout").fetchone())
         run.note(c.execute("RESET statement_timeout").statusmessage, c.execute("SHOW statement_timeout").fetchone())
@@ -200,21 +200,14 @@ def limits_of_time(run):
         holder.execute("CREATE TABLE t (i int)")
         with holder.transaction():
             holder.execute("LOCK TABLE t")
-            c.execute("SET lock_timeout = '400ms'")
+            c.execute("SET lock_timeout = '1s'")
             run.error(c.execute, "SELECT * FROM t")
             run.error(c.execute, "LOCK TABLE t NOWAIT")
     c = run.connect()
     c.execute("SET idle_in_transaction_session_timeout = '100ms'")
     c.execute("BEGIN")
     c.execute("SELECT 1")
-    # The end of the connection is what is waited for.
-    while c.pgconn.status == pq.ConnStatus.OK:
-        try:
-            for _ in c.notifies(timeout=1):
-                pass
-        except (psycopg.Error, TypeError) as error:
-            run.note(type(error).__name__)
-            break
+    run.note(select.select([c.pgconn.socket], [], [], 30)[0] != [])  # what is said at the end of the connection
     run.error(c.execute, "SELECT 1")
     c.close()
 

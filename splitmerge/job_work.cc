@@ -29,6 +29,15 @@ Deadline soon() {
   return Deadline::in(kStoreDeadline);
 }
 
+// "3 moves of 120 MB, the fewest that do it"
+std::string told(const MovePlan& plan) {
+  const std::string bytes = bytes_text(plan.bytes);
+  return std::to_string(plan.moves.size()) + " moves of " + bytes +
+         (plan.bytes_at_least == plan.bytes
+              ? ", the fewest that do it"
+              : "; no plan could do it with less than " + bytes_text(plan.bytes_at_least));
+}
+
 // Trouble that may be over the next time.
 bool may_pass(const Error& error) {
   const std::string& state = error.sqlstate;
@@ -296,10 +305,10 @@ Status JobWork::start_children(const char* what) {
                        [](JobRecord&) {}, true, soon()));
   }
   KG_TRY(const auto plan, plan_of(*stored.map, parent.info.request, Deadline::in(kPlanDeadline)));
-  if (plan.empty()) return lease_.update(ending(JobState::kDone));
+  if (plan.moves.empty()) return lease_.update(ending(JobState::kDone));
   std::vector<JobRecord> children;
   std::uint64_t rows = 0;
-  for (const PlannedMove& move : plan) {
+  for (const PlannedMove& move : plan.moves) {
     JobRecord& child = children.emplace_back();
     child.info.request.type = JobType::kMove;
     child.info.request.shardlets = {move.shardlet};
@@ -317,8 +326,7 @@ Status JobWork::start_children(const char* what) {
   lease_.start_progress(rows);
   return lease_.update([&](JobRecord& record) {
     record.info.state = JobState::kPreparing;
-    record.info.history.push_back(
-        {utc_now(), std::string(what) + " by " + std::to_string(added.size()) + " moves"});
+    record.info.history.push_back({utc_now(), std::string(what) + " by " + told(plan)});
     for (const JobRecord& child : added) record.info.children.push_back(child.info.id);
   });
 }

@@ -73,7 +73,8 @@ Result<std::vector<PlannedMove>> Jobs::plan(const JobRequest& request, Deadline 
   KG_TRY(const shardmap::StoredMap stored, store_.load(deadline));
   std::string map_name;
   KG_TRY(const JobRequest settled, settle(*stored.map, request, map_name));
-  return plan_of(*stored.map, settled, deadline);
+  KG_TRY(auto plan, plan_of(*stored.map, settled, deadline));
+  return std::move(plan.moves);
 }
 
 Result<std::vector<JobInfo>> Jobs::list(Deadline deadline) {

@@ -6,6 +6,7 @@
 #include "base/sql_quote.h"
 #include "shardmap/key_encoding.h"
 #include "shardmap/pg_session.h"
+#include "splitmerge/balance_search.h"
 
 namespace kintsugi::splitmerge {
 namespace {
@@ -21,7 +22,6 @@ using shardmap::ShardState;
 using shardmap::Table;
 
 constexpr double kTolerance = 0.1;
-constexpr std::size_t kMovesMax = 10000;
 
 using Loads = std::map<ShardId, double>;
 
@@ -29,12 +29,11 @@ double weight_of(const ShardletSize& size, bool by_rows) {
   return static_cast<double>(by_rows ? size.rows : size.bytes);
 }
 
-Loads loads_of(const std::vector<ShardletSize>& sizes, const std::vector<const Shard*>& shards,
-               bool by_rows = false) {
+Loads loads_of(const std::vector<ShardletSize>& sizes, const std::vector<const Shard*>& shards) {
   Loads loads;
   for (const Shard* shard : shards) loads[shard->id] = 0;
   for (const ShardletSize& size : sizes) {
-    if (const auto load = loads.find(size.shard); load != loads.end()) load->second += weight_of(size, by_rows);
+    if (const auto load = loads.find(size.shard); load != loads.end()) load->second += weight_of(size, false);
   }
   return loads;
 }
@@ -89,54 +88,52 @@ Status count_rows(PgSession& session, const Mapping& mapping, const Table& table
 
 }  // namespace
 
-std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes, const std::vector<const Shard*>& receivers,
-                                 bool by_rows) {
-  std::vector<PlannedMove> plan;
+MovePlan balance(const std::vector<ShardletSize>& sizes, const std::vector<const Shard*>& receivers,
+                 bool by_rows) {
+  MovePlan plan;
   if (receivers.size() < 2) return plan;
-  Loads loads = loads_of(sizes, receivers, by_rows);
+  std::vector<Weight> weights;
+  std::vector<const ShardletSize*> of;
   double mean = 0;
-  for (const auto& [id, load] : loads) mean += load / static_cast<double>(loads.size());
-  std::vector<bool> moved(sizes.size());
-  while (plan.size() < kMovesMax) {
-    const auto [least, most] = std::minmax_element(loads.begin(), loads.end(), less_loaded);
-    const double gap = most->second - least->second;
-    if (gap <= mean * kTolerance) break;
-    // The one that leaves the smallest gap between the two; of equal ones the smaller.
-    std::size_t best = sizes.size();
-    double best_gap = gap;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i].shard != most->first || moved[i]) continue;
-      const double left = std::abs(gap - 2 * weight_of(sizes[i], by_rows));
-      if (left < best_gap || (best < sizes.size() && left == best_gap && sizes[i].bytes < sizes[best].bytes)) {
-        best = i;
-        best_gap = left;
-      }
-    }
-    if (best == sizes.size()) break;
-    ShardletSize& chosen = sizes[best];
-    plan.push_back({chosen.map, chosen.shardlet, name_of(receivers, most->first),
-                    name_of(receivers, least->first), chosen.rows, chosen.bytes});
-    moved[best] = true;
-    chosen.shard = least->first;
-    most->second -= weight_of(chosen, by_rows);
-    least->second += weight_of(chosen, by_rows);
+  for (const ShardletSize& size : sizes) {
+    const auto at = std::find_if(receivers.begin(), receivers.end(),
+                                 [&size](const Shard* shard) { return shard->id == size.shard; });
+    if (at == receivers.end() || weight_of(size, by_rows) == 0) continue;
+    weights.push_back({weight_of(size, by_rows), static_cast<double>(size.bytes),
+                       static_cast<std::size_t>(at - receivers.begin())});
+    of.push_back(&size);
+    mean += weights.back().weight / static_cast<double>(receivers.size());
   }
+  const Placement best = level(weights, receivers.size(), mean * kTolerance);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (best.place[i] == weights[i].place) continue;
+    const ShardletSize& size = *of[i];
+    plan.moves.push_back({size.map, size.shardlet, receivers[weights[i].place]->name,
+                          receivers[best.place[i]]->name, size.rows, size.bytes});
+    plan.bytes += size.bytes;
+  }
+  // What levels the shards most comes first: whoever stops half-way has the most of it.
+  std::stable_sort(plan.moves.begin(), plan.moves.end(),
+                   [](const PlannedMove& a, const PlannedMove& b) { return a.bytes > b.bytes; });
+  plan.bytes_at_least = static_cast<std::uint64_t>(std::min(best.at_least, best.cost));
   return plan;
 }
 
-std::vector<PlannedMove> empty_out(std::vector<ShardletSize> sizes, const Shard& from,
-                                   const std::vector<const Shard*>& receivers) {
+MovePlan empty_out(std::vector<ShardletSize> sizes, const Shard& from,
+                   const std::vector<const Shard*>& receivers) {
   Loads loads = loads_of(sizes, receivers);
   std::erase_if(sizes, [&from](const ShardletSize& size) { return size.shard != from.id; });
   std::stable_sort(sizes.begin(), sizes.end(),
                    [](const ShardletSize& a, const ShardletSize& b) { return a.bytes > b.bytes; });
-  std::vector<PlannedMove> plan;
+  MovePlan plan;
   for (const ShardletSize& size : sizes) {
     const auto least = std::min_element(loads.begin(), loads.end(), less_loaded);
-    plan.push_back(
+    plan.bytes += size.bytes;
+    plan.moves.push_back(
         {size.map, size.shardlet, from.name, name_of(receivers, least->first), size.rows, size.bytes});
     least->second += static_cast<double>(size.bytes) + 1;  // empty ones are dealt out too
   }
+  plan.bytes_at_least = plan.bytes;
   return plan;
 }
 
@@ -169,7 +166,7 @@ Result<std::vector<ShardletSize>> measure(const ShardMap& map, const std::string
   return all;
 }
 
-Result<std::vector<PlannedMove>> plan_of(const ShardMap& map, const JobRequest& request, Deadline deadline) {
+Result<MovePlan> plan_of(const ShardMap& map, const JobRequest& request, Deadline deadline) {
   const bool drain = request.type == JobType::kDrain;
   if (!drain && request.type != JobType::kRebalance)
     return fail(sqlstate::kInvalidParameter, "only a drain or a rebalance has a plan");
@@ -179,7 +176,7 @@ Result<std::vector<PlannedMove>> plan_of(const ShardMap& map, const JobRequest& 
       receivers.push_back(shard);
   }
   KG_TRY(auto sizes, measure(map, request.map, deadline));
-  if (!drain) return balance(std::move(sizes), receivers, request.by_rows);
+  if (!drain) return balance(sizes, receivers, request.by_rows);
   const Shard& from = *map.shard_named(request.shard);
   const bool any = std::any_of(sizes.begin(), sizes.end(),
                                [&from](const ShardletSize& size) { return size.shard == from.id; });

@@ -18,22 +18,26 @@ struct ShardletSize {
   std::uint64_t bytes = 0;
 };
 
-// Few bytes are moved: each move takes the shardlet that brings the fullest and the emptiest shard nearest to
-// each other. Ends when no two shards differ by more than a tenth of the mean, or no move helps. `receivers`
-// are the shards to balance, by id.
-std::vector<PlannedMove> balance(std::vector<ShardletSize> sizes,
-                                 const std::vector<const shardmap::Shard*>& receivers, bool by_rows = false);
+struct MovePlan {
+  std::vector<PlannedMove> moves;
+  std::uint64_t bytes = 0;
+  std::uint64_t bytes_at_least = 0;  // no plan that does as much moves less; equal: this one is the best
+};
+
+// No two of `receivers`, which stand in the order of their ids, differ by more than a tenth of the mean
+// afterwards, or by as little as can be had, and the fewest bytes are moved for it (balance_search.h).
+MovePlan balance(const std::vector<ShardletSize>& sizes, const std::vector<const shardmap::Shard*>& receivers,
+                 bool by_rows = false);
 
 // Everything on `from` goes to the emptiest of `receivers`, the largest first.
-std::vector<PlannedMove> empty_out(std::vector<ShardletSize> sizes, const shardmap::Shard& from,
-                                   const std::vector<const shardmap::Shard*>& receivers);
+MovePlan empty_out(std::vector<ShardletSize> sizes, const shardmap::Shard& from,
+                   const std::vector<const shardmap::Shard*>& receivers);
 
 // Counts the rows of every shardlet of these maps (all maps: none named).
 Result<std::vector<ShardletSize>> measure(const shardmap::ShardMap& map, const std::string& only_map,
                                           Deadline deadline);
 
 // For a drain or rebalance; 22023 for other requests, 55000 when a drain has nowhere to go.
-Result<std::vector<PlannedMove>> plan_of(const shardmap::ShardMap& map, const JobRequest& request,
-                                         Deadline deadline);
+Result<MovePlan> plan_of(const shardmap::ShardMap& map, const JobRequest& request, Deadline deadline);
 
 }  // namespace kintsugi::splitmerge

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <thread>
 
 #include "admin/commands/show.h"
 #include "splitmerge/jobs.h"
@@ -15,6 +16,7 @@ using splitmerge::JobState;
 
 constexpr std::uint32_t kBigint = 20;
 constexpr std::chrono::milliseconds kWaitStep{250};  // how soon a wait notices that nobody waits any more
+constexpr std::chrono::seconds kMapPatience{2};
 
 std::string shown_progress(const JobInfo& job) {
   const splitmerge::JobProgress& progress = job.progress;
@@ -89,6 +91,18 @@ Result<JobInfo> wait(Jobs& jobs, std::uint64_t id, const CommandRun& run) {
   }
 }
 
+// Until this router's map is no older than the job that was read from the store. What ends a job changes the
+// map in the same commit, and whoever is told that it is done and then asks where the rows are must not be
+// shown how it was before.
+void catch_up(shardmap::MapStore& store, const Surroundings& surroundings, Deadline deadline) {
+  const Deadline end = deadline.sooner(Deadline::in(kMapPatience));
+  while (!end.passed()) {
+    const auto newer = store.wait(surroundings.map()->epoch(), Deadline::in(std::chrono::milliseconds(0)));
+    if (!newer || !*newer) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 std::vector<ResultColumn> job_columns() {
@@ -107,7 +121,13 @@ Result<CommandResult> start_job(shardmap::MapStore& store, const command::StartJ
   if (surroundings.look_for_jobs) surroundings.look_for_jobs();
   if (!request.wait) return one(job, face, *surroundings.map());
   KG_TRY(job, wait(jobs, job.id, run));
-  if (job.state == JobState::kDone) return one(job, face, *surroundings.map());
+  catch_up(store, surroundings, run.deadline);
+  if (job.state == JobState::kDone) {
+    const shardmap::MapPtr map = surroundings.map();
+    CommandResult result = one(job, face, *map);
+    result.epoch = map->epoch();
+    return result;
+  }
   Error error = job.error.value_or(Error{.sqlstate = std::string(sqlstate::kQueryCanceled),
                                          .message = "job " + std::to_string(job.id) + " was canceled"});
   error.detail +=
@@ -136,16 +156,24 @@ Result<CommandResult> control_job(shardmap::MapStore& store, const command::Cont
 }
 
 Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face,
-                 const shardmap::ShardMap& map, Deadline deadline, CommandResult& result) {
+                 const Surroundings& surroundings, Deadline deadline, CommandResult& result) {
   Jobs jobs(store);
+  std::vector<JobInfo> all;
   if (request.name) {
     std::uint64_t id = 0;
     std::from_chars(request.name->data(), request.name->data() + request.name->size(), id);
-    KG_TRY(const JobInfo job, jobs.show(id, deadline));
-    result.objects.push_back(object_of(job, face, map));
+    KG_TRY(all.emplace_back(), jobs.show(id, deadline));
+  } else {
+    KG_TRY(all, jobs.list(deadline));
+  }
+  if (std::any_of(all.begin(), all.end(), [](const JobInfo& job) { return splitmerge::is_final(job.state); }))
+    catch_up(store, surroundings, deadline);
+  const shardmap::MapPtr map = surroundings.map();
+  result.epoch = map->epoch();
+  if (request.name) {
+    result.objects.push_back(object_of(all[0], face, *map));
     return {};
   }
-  KG_TRY(auto all, jobs.list(deadline));
   if (request.newest_first) std::reverse(all.begin(), all.end());
   std::uint64_t after = 0;
   std::from_chars(request.after.data(), request.after.data() + request.after.size(), after);
@@ -157,7 +185,7 @@ Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face f
       result.next = std::to_string(result.objects.back()["id"].get<std::uint64_t>());
       break;
     }
-    result.objects.push_back(object_of(job, face, map));
+    result.objects.push_back(object_of(job, face, *map));
   }
   return {};
 }

@@ -21,7 +21,8 @@ Status provision_shard(shardmap::MapStore& store, const std::string& shard, cons
                        const std::function<void()>& look_for_jobs, CommandResult& result);
 Result<CommandResult> control_job(shardmap::MapStore& store, const command::ControlJob& request, Face face,
                                   const CommandRun& run, const shardmap::ShardMap& map);
+// What the jobs that it shows as ended have done is in this router's map when it returns.
 Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face face,
-                 const shardmap::ShardMap& map, Deadline deadline, CommandResult& result);
+                 const Surroundings& surroundings, Deadline deadline, CommandResult& result);
 
 }  // namespace kintsugi::admin

@@ -352,7 +352,7 @@ Result<CommandResult> show(const Show& request, Face face, const Surroundings& s
       if (auto opened = store(); !opened) {
         done = fail(opened.error());
       } else {
-        done = show_jobs(**opened, request, face, *map, deadline, result);
+        done = show_jobs(**opened, request, face, surroundings, deadline, result);
       }
       break;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "shardmap/chunk_place.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -28,6 +29,27 @@ std::size_t get_size(const char*& at) {
 bool contiguous_in(std::span<const Entry> entries, std::size_t at) {
   const Entry& entry = entries[at];
   return at + 1 < entries.size() && !entry.high.empty() && entry.high == entries[at + 1].low;
+}
+
+// Where the lines are, and how far from there their entries.
+void set_steps(std::span<const std::uint64_t> heads, ChunkGuide& guide, EntryLine* lines) {
+  constexpr std::size_t kLine = EntryLine::kEntries;
+  guide.head = heads[0];
+  guide.line_shift = guide.step_shift;
+  const std::size_t last_line = (heads.size() - 1) / kLine * kLine;
+  while ((heads[last_line] - heads[0]) >> guide.line_shift > Steps::kMax) ++guide.line_shift;
+  std::fill(std::begin(guide.lines.at), std::end(guide.lines.at), Steps::kUnused);
+  for (std::size_t i = 0; i < heads.size(); i += kLine) {
+    EntryLine& line = lines[i / kLine];
+    std::fill(std::begin(line.steps.at), std::end(line.steps.at), Steps::kUnused);
+    const std::uint16_t place = Steps::step(heads[i] - heads[0], guide.line_shift);
+    guide.lines.at[i / kLine] = place;
+    const std::uint64_t base = heads[0] + (std::uint64_t{place} << guide.line_shift);
+    const std::size_t end = std::min(i + kLine, heads.size());
+    if ((heads[end - 1] - base) >> guide.step_shift > Steps::kMax) continue;
+    guide.with_steps |= static_cast<std::uint16_t>(1U << i / kLine);
+    for (std::size_t j = i; j < end; ++j) line.steps.at[j - i] = Steps::step(heads[j] - base, guide.step_shift);
+  }
 }
 
 }  // namespace
@@ -79,27 +101,21 @@ std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entr
   guide.chunk = chunk;
   guide.size = static_cast<std::uint8_t>(count);
   guide.prefix_size = static_cast<std::uint32_t>(skip);
-  std::fill(std::begin(guide.heads), std::end(guide.heads), ~std::uint64_t{0});
   const std::size_t size = entries.front().low.size();
   const bool whole =
       std::all_of(entries.begin(), entries.end(), [size](const Entry& e) { return e.low.size() == size; });
   if (whole && size <= skip + 8) guide.whole_size = static_cast<std::uint8_t>(size - skip);
-  for (std::size_t i = 0; i < count; i += kLine) {
-    guide.heads[i / kLine] = heads[i];
-    if ((heads[std::min(i + kLine, count) - 1] - heads[i]) >> guide.step_shift() <= EntryLine::kStepMax)
-      guide.with_steps |= static_cast<std::uint16_t>(1U << i / kLine);
-  }
+  if (whole && size > skip && size <= skip + 8)
+    guide.step_shift = static_cast<std::uint8_t>(8 * (8 - guide.whole_size));
+  set_steps(heads, guide, const_cast<EntryLine*>(chunk->lines()));
   auto* lines = const_cast<EntryLine*>(chunk->lines());
   for (std::size_t i = 0; i < line_count * kLine; ++i) {
-    EntryLine& line = lines[i / kLine];
-    line.steps[i % kLine] = EntryLine::kUnused;
-    line.routes[i % kLine] = 0;
+    std::uint16_t& route = lines[i / kLine].routes[i % kLine];
+    route = 0;
     if (i >= count) continue;
-    line.steps[i % kLine] =
-        static_cast<std::uint16_t>((heads[i] - guide.heads[i / kLine]) >> guide.step_shift());
-    line.routes[i % kLine] = static_cast<std::uint16_t>(std::min(entries[i].shard, kWideShard) << 3 |
-                                                        (contiguous_in(entries, i) ? 4U : 0U) |
-                                                        static_cast<std::uint32_t>(entries[i].state));
+    route = static_cast<std::uint16_t>(std::min(entries[i].shard, kWideShard) << 3 |
+                                       (contiguous_in(entries, i) ? 4U : 0U) |
+                                       static_cast<std::uint32_t>(entries[i].state));
   }
   std::copy(heads.begin(), heads.end(), const_cast<std::uint64_t*>(chunk->heads()));
   if (wide) {
@@ -121,41 +137,29 @@ Chunk::Place Chunk::place_of(std::string_view key) const {
   if (const int order = std::memcmp(key.data(), prefix_, common); order != 0)
     return {order < 0 ? 0 : size(), false};
   if (key.size() < guide_.prefix_size) return {0, false};
-  return place_behind_prefix(guide_, key);
+  return place_behind_prefix(guide_, key, key_head(key, guide_.prefix_size));
 }
 
-Chunk::Place Chunk::place_behind_prefix(const ChunkGuide& guide, std::string_view key) {
+// Where the steps do not tell: by all heads of the line; and of the whole chunk, where the head is between the
+// line's place and its first entry.
+Chunk::Place Chunk::place_by_heads(std::size_t line, std::uint64_t head, std::string_view key) const {
   constexpr std::size_t kLine = EntryLine::kEntries;
-  const std::uint64_t head = key_head(key, guide.prefix_size);
-  std::size_t at = 0;
-  for (const std::uint64_t first : guide.heads) at += first <= head ? 1 : 0;
-  if (at == 0) return {0, false};
-  at = std::min(at, (guide.size + kLine - 1) / kLine) - 1;
-  const Chunk& chunk = *guide.chunk;
-  const EntryLine& line = chunk.lines()[at];
-  const std::uint64_t* heads = chunk.heads();
-  std::size_t after = at * kLine;
-  bool equal = false;
-  if ((guide.with_steps >> at & 1) != 0) {
-    const std::uint64_t above = (head - guide.heads[at]) >> guide.step_shift();
-    const auto step = static_cast<std::uint16_t>(std::min<std::uint64_t>(above, EntryLine::kBeyond));
-    std::uint16_t in_line = 0;
-    for (const std::uint16_t other : line.steps) in_line += other <= step ? 1 : 0;
-    after += in_line;
-    equal = line.steps[in_line - 1] == step;
-  } else {
-    __builtin_prefetch(line.routes);  // whoever asks wants to know the shard
-    const std::uint64_t* here = heads + after;
-    const std::size_t count = std::min<std::size_t>(kLine, guide.size - after);
-    for (std::size_t i = 0; i < count; ++i) after += here[i] <= head ? 1 : 0;
-    equal = heads[after - 1] == head;
-  }
-  const std::size_t rest = key.size() - guide.prefix_size;
-  if (!equal || (rest <= 8 && rest == guide.whole_size)) return {after, equal};
+  __builtin_prefetch(lines()[line].routes);  // whoever asks wants to know the shard
+  const std::uint64_t* here = heads() + line * kLine;
+  const std::size_t count = std::min<std::size_t>(kLine, size() - line * kLine);
+  std::size_t after = line * kLine;
+  for (std::size_t i = 0; i < count; ++i) after += here[i] <= head ? 1 : 0;
+  if (after == line * kLine) after = count_up_to(heads(), size(), head);
+  const bool equal = heads()[after - 1] == head;
+  if (!equal || is_whole(guide_, key)) return {after, equal};
+  return settle(after, head, key);
+}
+
+// Of `after` entries whose heads are not above the key's, the last have the same.
+Chunk::Place Chunk::settle(std::size_t after, std::uint64_t head, std::string_view key) const {
   after = settle_equal_heads(
-      after, head, key, [heads](std::size_t i) { return heads[i]; },
-      [&chunk](std::size_t i) { return chunk.low(i); });
-  return {after, after > 0 && chunk.low(after - 1) == key};
+      after, head, key, [this](std::size_t i) { return heads()[i]; }, [this](std::size_t i) { return low(i); });
+  return {after, after > 0 && low(after - 1) == key};
 }
 
 std::string_view Chunk::low(std::size_t at) const {

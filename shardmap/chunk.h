@@ -2,6 +2,7 @@
 // epochs share. Immutable once built; any thread may read. Private to shardmap/ but for the types at the top.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -80,27 +81,43 @@ std::size_t settle_equal_heads(std::size_t after, std::uint64_t head, std::strin
   return after;
 }
 
+// Sixteen ascending numbers of two bytes, which are compared with one at once.
+struct Steps {
+  static constexpr std::size_t kCount = 16;
+  static constexpr std::uint16_t kMax = 0xfffd;
+  static constexpr std::uint16_t kBeyond = 0xfffe;  // what is looked for and further than kMax
+  static constexpr std::uint16_t kUnused = 0xffff;
+  std::uint16_t at[kCount];
+
+  // The step to what is so far above.
+  static std::uint16_t step(std::uint64_t above, int shift) {
+    return static_cast<std::uint16_t>(std::min<std::uint64_t>(above >> shift, kBeyond));
+  }
+  // How many are not above `step`, which is not kUnused.
+  [[nodiscard]] inline std::size_t up_to(std::uint16_t step) const;
+};
+
 // Sixteen neighbouring entries of a chunk, as little as tells them apart: one cache line.
 struct alignas(64) EntryLine {
-  static constexpr std::size_t kEntries = 16;
-  static constexpr std::uint16_t kStepMax = 0xfffd;
-  static constexpr std::uint16_t kBeyond = 0xfffe;  // a key that is further from the first
-  static constexpr std::uint16_t kUnused = 0xffff;
-  // How far each head is above that of the line's first, in the units of ChunkGuide::step_shift(). Where one
-  // is too far, the line's heads are read.
-  std::uint16_t steps[kEntries];
+  static constexpr std::size_t kEntries = Steps::kCount;
+  // How far each head is above the place of the line (ChunkGuide), in units of its step_shift. Where one is too
+  // far, the line's heads are read.
+  Steps steps;
   std::uint16_t routes[kEntries];  // shard << 3 | contiguous << 2 | state
 };
 static_assert(sizeof(EntryLine) == 64);
 
 class Chunk;
 
-// What a lookup has to know of a chunk before it reads it: two cache lines. The directory has these side by
+// What a lookup has to know of a chunk before it reads it: one cache line. The directory has these side by
 // side, so that they stay in the processor's caches when the chunks themselves do not.
 struct alignas(64) ChunkGuide {
   static constexpr std::size_t kLines = 14;
   static constexpr std::uint8_t kNotWhole = 0xff;
-  std::uint64_t heads[kLines];  // of the lines' first entries behind the prefix; unused ones are the highest
+  // How far each line's first head is above the chunk's, in units of line_shift, rounded down: the line's
+  // place.
+  Steps lines;
+  std::uint64_t head = 0;  // the first entry's, behind the prefix
   const Chunk* chunk = nullptr;
   std::uint32_t prefix_size = 0;  // of what all lows begin with
   std::uint16_t with_steps = 0;   // a bit for each line: its steps tell all
@@ -108,11 +125,10 @@ struct alignas(64) ChunkGuide {
   // How long every low is behind the prefix, when that is the same for all and at most 8: its head is all of
   // it.
   std::uint8_t whole_size = kNotWhole;
-
-  // The bits of a head that are behind the end of every low.
-  [[nodiscard]] int step_shift() const { return whole_size >= 1 && whole_size <= 8 ? 8 * (8 - whole_size) : 0; }
+  std::uint8_t line_shift = 0;
+  std::uint8_t step_shift = 0;  // the bits of a head that are behind the end of every low
 };
-static_assert(sizeof(ChunkGuide) == 128);
+static_assert(sizeof(ChunkGuide) == 64);
 
 // In memory: this header with the guide, the lines, the heads, offsets, and the bytes. Who has the guide
 // elsewhere waits for memory once: for one cache line, or for the three of a line and its heads.
@@ -138,8 +154,10 @@ class alignas(64) Chunk {
     bool equal = false;     // the last of them has the key itself
   };
   [[nodiscard]] Place place_of(std::string_view key) const;
-  // The same of the guide's chunk, for a key that begins with what all its lows begin with.
-  [[nodiscard]] static Place place_behind_prefix(const ChunkGuide& guide, std::string_view key);
+  // The same of the guide's chunk, for a key that begins with what all its lows begin with; `head` is the key's
+  // behind that.
+  [[nodiscard]] static inline Place place_behind_prefix(const ChunkGuide& guide, std::string_view key,
+                                                        std::uint64_t head);
   [[nodiscard]] std::size_t count_not_after(std::string_view key) const { return place_of(key).count; }
 
   [[nodiscard]] ShardId shard(std::size_t at) const {
@@ -164,6 +182,12 @@ class alignas(64) Chunk {
     return (std::size_t{guide_.size} + EntryLine::kEntries - 1) / EntryLine::kEntries;
   }
   [[nodiscard]] const EntryLine* lines() const { return reinterpret_cast<const EntryLine*>(this + 1); }
+  // The key's head is all of it, as is that of every low.
+  [[nodiscard]] static bool is_whole(const ChunkGuide& guide, std::string_view key) {
+    return guide.whole_size <= 8 && key.size() - guide.prefix_size == guide.whole_size;
+  }
+  [[nodiscard]] Place place_by_heads(std::size_t line, std::uint64_t head, std::string_view key) const;
+  [[nodiscard]] Place settle(std::size_t after, std::uint64_t head, std::string_view key) const;
   [[nodiscard]] std::uint16_t route(std::size_t at) const {
     return lines()[at / EntryLine::kEntries].routes[at % EntryLine::kEntries];
   }
@@ -186,7 +210,7 @@ class alignas(64) Chunk {
   const char* prefix_ = nullptr;  // what all lows begin with: in the header when it fits
   char inline_prefix_[kPrefixInline] = {};
 };
-static_assert(sizeof(Chunk) == 192 && std::is_trivially_destructible_v<Chunk>);
+static_assert(sizeof(Chunk) == 128 && std::is_trivially_destructible_v<Chunk>);
 
 // The length of what both begin with.
 std::size_t common_prefix(std::string_view a, std::string_view b);

@@ -2,30 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/invariant.h"
+#include "shardmap/chunk_place.h"
 
 namespace kintsugi::shardmap {
 
-// The first chunk takes whatever is before the second: its own first key is not in the directory.
-EntryIndex::Route EntryIndex::chunk_of(std::string_view key) const {
-  const std::size_t common = std::min(key.size(), prefix_.size());
-  if (const int order = key.substr(0, common).compare(std::string_view(prefix_).substr(0, common));
-      order != 0) {
-    return {order < 0 ? 0 : head_count(), 0, false};
-  }
-  if (key.size() < prefix_.size()) return {};
-  const std::uint64_t head = key_head(key, prefix_.size());
-  const std::size_t after = heads_up_to(head);
-  if (after == 0 || heads_[after - 1] != head) return {after, head, true};
-  const std::size_t settled = settle_equal_heads(
-      after, head, key, [this](std::size_t i) { return heads_[i]; },
-      [this](std::size_t i) { return chunks_[i + 1]->low(0); });
-  return {settled, head, true};
-}
-
 // How many of the heads are not above this one.
-std::size_t EntryIndex::heads_up_to(std::uint64_t head) const {
+inline std::size_t EntryIndex::heads_up_to(std::uint64_t head) const {
   if (heads_.empty() || head < heads_.front()) return 0;
   const std::size_t part = std::min((head - heads_.front()) >> part_shift_, parts_.size() - 2);
   const std::size_t first = parts_[part];
@@ -35,6 +20,22 @@ std::size_t EntryIndex::heads_up_to(std::uint64_t head) const {
     return first +
            std::min<std::size_t>(count, (heads_[first] <= head ? 1 : 0) + (heads_[first + 1] <= head ? 1 : 0));
   return first + count_up_to(heads_.data() + first, count, head);
+}
+
+// The first chunk takes whatever is before the second: its own first key is not in the directory.
+std::size_t EntryIndex::chunk_of(std::string_view key) const {
+  const std::size_t common = std::min(key.size(), prefix_.size());
+  if (const int order = key.substr(0, common).compare(std::string_view(prefix_).substr(0, common));
+      order != 0) {
+    return order < 0 ? 0 : head_count();
+  }
+  if (key.size() < prefix_.size()) return 0;
+  const std::uint64_t head = key_head(key, prefix_.size());
+  const std::size_t after = heads_up_to(head);
+  if (after == 0 || heads_[after - 1] != head) return after;
+  return settle_equal_heads(
+      after, head, key, [this](std::size_t i) { return heads_[i]; },
+      [this](std::size_t i) { return chunks_[i + 1]->low(0); });
 }
 
 void EntryIndex::index_heads() {
@@ -54,15 +55,45 @@ void EntryIndex::index_heads() {
   heads_.insert(heads_.end(), 2, ~std::uint64_t{0});
 }
 
-// The bytes of the chunk's prefix that the directory's heads hold need no look at the chunk.
-Chunk::Place EntryIndex::place_in(const Route& route, std::string_view key) const {
-  const ChunkGuide& guide = guides_[route.chunk];
-  const std::size_t more = guide.prefix_size - prefix_.size();  // huge when it is shorter
-  if (route.behind_prefix && route.chunk > 0 && more < 8 && key.size() >= guide.prefix_size) {
-    const std::uint64_t differ = route.head ^ heads_[route.chunk - 1];
-    if (more == 0 || differ >> (64 - 8 * more) == 0) return Chunk::place_behind_prefix(guide, key);
+// Whether the key begins with the directory's prefix; false as well when it is too short to be asked quickly.
+[[gnu::always_inline]] inline bool EntryIndex::behind_prefix(std::string_view key) const {
+  const std::size_t size = prefix_.size();
+  if (key.size() < std::max<std::size_t>(size, 8)) return false;
+  std::uint64_t begin = 0;
+  __builtin_memcpy(&begin, key.data(), 8);
+  if (size <= 8) return ((begin ^ prefix_begin_) & prefix_mask_) == 0;
+  if (size > 16) return key.starts_with(prefix_);
+  std::uint64_t end = 0;
+  __builtin_memcpy(&end, key.data() + size - 8, 8);
+  return ((begin ^ prefix_begin_) | (end ^ prefix_end_)) == 0;
+}
+
+// Without reading the chunk's header: what of its prefix is behind the directory's is in the directory's heads.
+[[gnu::always_inline]] inline EntryIndex::Found EntryIndex::find(std::string_view key) const {
+  if (behind_prefix(key)) [[likely]] {
+    const std::uint64_t head = key_head(key, prefix_.size());
+    const std::size_t chunk = heads_up_to(head);
+    if (chunk > 0 && heads_[chunk - 1] != head) [[likely]] {
+      const ChunkGuide& guide = guides_[chunk];
+      const std::size_t more = guide.prefix_size - prefix_.size();  // huge when it is shorter
+      const std::uint64_t differ = head ^ heads_[chunk - 1];
+      if (more < 8 && differ >> 1 >> (63 - 8 * more) == 0 && key.size() >= guide.prefix_size) [[likely]] {
+        const bool ends_in_head = key.size() <= prefix_.size() + 8;
+        return {chunk, Chunk::place_behind_prefix(
+                           guide, key, ends_in_head ? head << 8 * more : key_head(key, guide.prefix_size))};
+      }
+    }
   }
-  return chunks_[route.chunk]->place_of(key);
+  const std::size_t chunk = chunk_of(key);
+  return {chunk, chunks_[chunk]->place_of(key)};
+}
+
+void EntryIndex::index_prefix() {
+  const std::size_t size = prefix_.size();
+  prefix_begin_ = prefix_end_ = prefix_mask_ = 0;
+  __builtin_memcpy(&prefix_begin_, prefix_.data(), std::min<std::size_t>(size, 8));
+  std::memset(&prefix_mask_, 0xff, std::min<std::size_t>(size, 8));
+  if (size >= 8) __builtin_memcpy(&prefix_end_, prefix_.data() + size - 8, 8);
 }
 
 void EntryIndex::put_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk) {
@@ -79,26 +110,23 @@ void EntryIndex::add_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk) {
 
 std::optional<ShardletView> EntryIndex::floor(std::string_view key) const {
   if (chunks_.empty()) return std::nullopt;
-  const Route route = chunk_of(key);
-  const std::size_t count = place_in(route, key).count;
-  if (count == 0) return std::nullopt;
-  return ShardletView(guides_[route.chunk].chunk, count - 1);
+  const Found found = find(key);
+  if (found.place.count == 0) return std::nullopt;
+  return ShardletView(guides_[found.chunk].chunk, found.place.count - 1);
 }
 
 std::optional<ShardletView> EntryIndex::exact(std::string_view key) const {
   if (chunks_.empty()) return std::nullopt;
-  const Route route = chunk_of(key);
-  const Chunk::Place place = place_in(route, key);
-  if (!place.equal) return std::nullopt;
-  return ShardletView(guides_[route.chunk].chunk, place.count - 1);
+  const Found found = find(key);
+  if (!found.place.equal) return std::nullopt;
+  return ShardletView(guides_[found.chunk].chunk, found.place.count - 1);
 }
 
 EntryPosition EntryIndex::position_after(std::string_view key) const {
   if (chunks_.empty()) return {0, 0};
-  const Route route = chunk_of(key);
-  const std::size_t count = place_in(route, key).count;
-  return count == guides_[route.chunk].size ? EntryPosition{route.chunk + 1, 0}
-                                            : EntryPosition{route.chunk, count};
+  const Found found = find(key);
+  return found.place.count == guides_[found.chunk].size ? EntryPosition{found.chunk + 1, 0}
+                                                        : EntryPosition{found.chunk, found.place.count};
 }
 
 EntryPosition EntryIndex::position_from(std::string_view key) const {
@@ -254,9 +282,12 @@ void EntryIndex::finish() {
   heads_.clear();
   prefix_.clear();
   parts_.clear();
+  if (chunks_.size() >= 2) {
+    const std::string_view first = chunks_[1]->low(0);
+    prefix_ = first.substr(0, common_prefix(first, chunks_.back()->low(0)));
+  }
+  index_prefix();
   if (chunks_.size() < 2) return;
-  const std::string_view first = chunks_[1]->low(0);
-  prefix_ = first.substr(0, common_prefix(first, chunks_.back()->low(0)));
   heads_.reserve(chunks_.size() + 1);
   for (std::size_t i = 1; i < chunks_.size(); ++i)
     heads_.push_back(key_head(chunks_[i]->low(0), prefix_.size()));

@@ -109,17 +109,17 @@ class EntryIndex {
 
  private:
   friend class EntrySpan::Iterator;
-  struct Route {
-    std::size_t chunk = 0;
-    std::uint64_t head = 0;      // the key's, behind the directory's prefix
-    bool behind_prefix = false;  // the key begins with it
+  struct Found {
+    std::size_t chunk = 0;  // where the key would be
+    Chunk::Place place;
   };
-  [[nodiscard]] Route chunk_of(std::string_view key) const;
-  // Within the chunk that chunk_of() says: count and equality, without reading the chunk's header if possible.
-  [[nodiscard]] Chunk::Place place_in(const Route& route, std::string_view key) const;
+  [[nodiscard]] Found find(std::string_view key) const;
+  [[nodiscard]] bool behind_prefix(std::string_view key) const;
+  [[nodiscard]] std::size_t chunk_of(std::string_view key) const;
   [[nodiscard]] std::size_t head_count() const { return chunks_.empty() ? 0 : chunks_.size() - 1; }
   [[nodiscard]] std::size_t heads_up_to(std::uint64_t head) const;
   void index_heads();
+  void index_prefix();
   void put_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk);
   void add_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk);
   [[nodiscard]] std::size_t slow_chunk_of(std::string_view key) const;
@@ -132,6 +132,9 @@ class EntryIndex {
   std::vector<std::uint32_t> ids_;    // of the chunks, for chunk_with_id
   std::vector<std::uint64_t> heads_;  // of the chunks' first keys, but for the first chunk's; then two highest
   std::string prefix_;                // what those keys share
+  std::uint64_t prefix_begin_ = 0;    // its first eight bytes, and which of them there are
+  std::uint64_t prefix_mask_ = 0;
+  std::uint64_t prefix_end_ = 0;  // its last eight, where it has so many
   // The range of the heads cut into equal parts: how many heads are before each part. Where keys are spread
   // evenly a part has a few; where not, a search within it does the rest.
   std::vector<std::uint32_t> parts_;

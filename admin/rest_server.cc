@@ -254,7 +254,7 @@ std::optional<Actor> RestServer::Parts::actor_of(const httplib::Request& request
   const std::string given = request.get_header_value("Authorization");
   if (!given.starts_with("Bearer ")) return std::nullopt;
   const std::string theirs = given.substr(7);
-  if (same_token(theirs, token)) return Actor{"admin token", Role::kAdmin, Face::kRest};
+  if (is_token(theirs, token)) return Actor{"admin token", Role::kAdmin, Face::kRest};
   const auto owner = users.owner_of(theirs);
   if (!owner) return std::nullopt;
   return Actor{owner->name, owner->role, Face::kRest};

@@ -1,8 +1,6 @@
 #include "admin/token_book.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,29 +21,6 @@ constexpr std::size_t kOwnersMax = 1000, kNameBytesMax = 63;
 tl::unexpected<Error> file_error(const std::string& what, const std::string& path) {
   return fail("58000", "cannot " + what + " the user file " + path + ": " + std::strerror(errno),
               "admin.user_file says where it is.");
-}
-
-std::string hex_of(const unsigned char* bytes, std::size_t size) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out;
-  for (std::size_t i = 0; i < size; ++i) {
-    out += kHex[bytes[i] >> 4];
-    out += kHex[bytes[i] & 15];
-  }
-  return out;
-}
-
-std::string hash_of(const std::string& token) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  INVARIANT(EVP_Digest(token.data(), token.size(), digest, &size, EVP_sha256(), nullptr) == 1, "SHA-256 works");
-  return hex_of(digest, size);
-}
-
-std::string new_token() {
-  unsigned char random[32];
-  INVARIANT(getrandom(random, sizeof random, 0) == sizeof random, "the kernel gives random bytes");
-  return hex_of(random, sizeof random);
 }
 
 std::string now_text() {
@@ -137,7 +112,7 @@ Status TokenBook::save(const std::vector<TokenOwner>& owners) {
 }
 
 std::optional<TokenOwner> TokenBook::owner_of(const std::string& token) {
-  const std::string hash = hash_of(token);
+  const std::string hash = hash_of_token(token);
   const std::lock_guard lock(mutex_);
   // A file that has become unreadable lets nobody in.
   if (!look()) return std::nullopt;
@@ -163,9 +138,9 @@ Result<std::string> TokenBook::add(const std::string& name, Role role) {
     if (owner.name == name)
       return fail("42710", "user \"" + name + "\" already exists",
                   "Remove it first; then it gets a new token.");
-  const std::string token = new_token();
+  const std::string token = random_token();
   std::vector<TokenOwner> owners = owners_;
-  owners.push_back({name, role, now_text(), hash_of(token)});
+  owners.push_back({name, role, now_text(), hash_of_token(token)});
   KG_CHECK(save(owners));
   return token;
 }

@@ -18,6 +18,10 @@ Result<std::string> token_in(const std::string& path) {
   std::ifstream in(path);
   std::string token;
   if (!in || !(in >> token)) return fail("58000", "cannot read a token from " + path);
+  if (token.starts_with("sha256:")) {
+    return fail("28000", path + " holds the hash of a token, with which nobody can ask",
+                "Give the token itself in KINTSUGI_TOKEN, or another --token-file.");
+  }
   return token;
 }
 

@@ -49,7 +49,8 @@ std::vector<Section> make_sections() {
        "REST, metrics and the console.",
        {
            {"listen", AT(admin.listen), "address of the admin listener", kAddressRule},
-           {"token_file", AT(admin.token_file), "file with the bearer token; empty: admin.token under --data",
+           {"token_file", AT(admin.token_file),
+            "file with the bearer token, or with sha256: and its hash; empty: admin.token under --data",
             kFileRule},
            {"user_file", AT(admin.user_file),
             "file with the hashes of the users' tokens; empty: admin.users under --data", kFileRule},

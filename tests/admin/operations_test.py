@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """REST against its own description: every operation of /openapi.json with a valid body, with hostile ones, and with
 every role. argv[1] is the program."""
+import hashlib
 import json
 import pathlib
 import re
@@ -197,6 +198,30 @@ class Operations(unittest.TestCase):
         # The audit trail has the name.
         house.rest("PATCH", "/v1/maps/tenants/shardlets/b", {"state": "online"}, token=tokens["operator"])
         self.assertIn("operator", [e["who"] for e in house.rest("GET", "/v1/audit").json["items"]])
+
+    def test_2b_the_token_file_may_hold_a_hash(self):
+        path, token = pathlib.Path(house.token_file), house.token
+        hashed = "sha256:" + hashlib.sha256(token.encode()).hexdigest()
+        house.stop()
+        try:
+            path.write_text("sha256:" + "0" * 63)
+            run = subprocess.run([PROGRAM, "serve", "--data", house.data], capture_output=True, text=True, timeout=60)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("holds no SHA-256", run.stdout + run.stderr)
+            path.write_text(hashed + "\n")
+            house.start()
+            self.assertEqual(house.rest("GET", "/v1/epoch", token=token).status, 200)
+            for wrong in (hashed, hashed[7:], token[:-1], "x" * 64):
+                self.assertEqual(house.rest("GET", "/v1/epoch", token=wrong).status, 401)
+            self.assertEqual(house.cli("map", "list", environment={"KINTSUGI_TOKEN": token})[0], 0)
+            code, _, err = house.cli("map", "list", "--token-file", str(path))
+            self.assertEqual(code, 1)
+            self.assertIn("holds the hash of a token", err)
+            self.assertFalse([p.name for p in pathlib.Path(house.data).iterdir() if p.is_file() and token.encode() in p.read_bytes()])
+            house.stop()
+        finally:
+            path.write_text(token + "\n")
+            house.start()
 
     def test_3_every_operation_with_every_role(self):
         ghosts = {"shard": "ghost", "map": "ghost", "shardlet": "ghost", "table": "ghost", "id": "999999", "user": "ghost"}

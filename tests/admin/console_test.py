@@ -22,6 +22,11 @@ stop = threading.Event()
 def setUpModule():
     global house, page
     house = House(PROGRAM, shards=4)
+    page = Page()
+
+
+def fill():
+    """The shards, maps and rows that the story is about, and somebody who reads them."""
     with house.sql() as admin:
         for n in (1, 2, 3):
             admin.execute(f"CREATE SHARD s{n} DSN '{house.dsn(n)}'")
@@ -41,7 +46,6 @@ def setUpModule():
             admin.execute(f"INSERT INTO orders SELECT {k}, g, 'x' FROM generate_series(1, 200) g")
         admin.execute("SELECT count(*), 'a secret' FROM orders, (SELECT pg_sleep(1.1)) s WHERE tenant_id = 500")
     threading.Thread(target=traffic, daemon=True).start()
-    page = Page()
 
 
 def traffic():
@@ -67,6 +71,53 @@ def picture(name):
 
 class Console(unittest.TestCase):
     # The tests are one story, told in the order of their names.
+
+    def looks(self, what, at=None):
+        """Pictures of what is to be seen now (and of what `at` selects), on a desk and on a phone, dark and light: nothing is wider than the window (wide
+        tables scroll by themselves), and text stands out from what it is on."""
+        for name, width, height, scheme, phone in (("light", 1280, 900, "light", False), ("dark", 1280, 900, "dark", False),
+                                                   ("phone", 390, 844, "light", True), ("phone-dark", 390, 844, "dark", True)):
+            page.size(width, height, phone)
+            page.colours(scheme)
+            page.run("scrollTo(0, 0)")
+            page.run("new Promise(done => setTimeout(done, 300))")
+            picture(f"{what}{name}")
+            self.assertLessEqual(page.run("document.documentElement.scrollWidth"), width, name)
+            contrast = page.run("""(() => {
+              const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+              const pairs = [['body', 'body'], ['h2 small', 'section'], ['button.go', 'button.go'], ['.good', 'section'], ['p.none', 'section']];
+              return pairs.filter(([a, b]) => document.querySelector(a)).map(([a, b]) => { const x = light(getComputedStyle(document.querySelector(a)).color), y = light(getComputedStyle(document.querySelector(b)).backgroundColor);
+                return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); }); })()""")
+            self.assertGreater(min(contrast), 4.5, (name, contrast))
+            page.run("scrollTo(0, document.body.scrollHeight)")
+            picture(f"{what}{name}-below")
+            if at:
+                page.run(f"document.querySelector('{at}').scrollIntoView({{ block: 'center' }})")
+                picture(f"{what}{name}-there")
+        page.size(1280, 900)
+        page.colours("light")
+        page.run("scrollTo(0, 0)")
+
+    def test_0_before_there_is_a_shard(self):
+        """A router whose store is empty says what to do first, and offers nothing that cannot be done."""
+        page.go(f"http://127.0.0.1:{house.admin_port}/")
+        page.wait("document.querySelector('dialog[open] #token')")
+        page.click("#token")
+        page.type(house.token)
+        page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.wait("document.querySelector('[aria-labelledby=h-routers] tbody tr')")
+        text = page.run("document.querySelector('main').innerText")
+        for words in ("CREATE SHARD", "CREATE SHARD MAP tenants BY RANGE (bigint)", "nothing is moving", "none took long", "alive"):
+            self.assertIn(words, text)
+        for wrong in ("undefined", "NaN", "null", "Infinity"):
+            self.assertNotIn(wrong, text)
+        self.assertTrue(page.run("document.querySelector('#h-jobs button').disabled"))  # Rebalance: there is nothing to
+        self.assertTrue(page.run("document.querySelector('#key').matches(':disabled')"))
+        self.looks("empty-")
+        page.run("[...document.querySelectorAll('header button')].find(b => b.textContent === 'Sign out').click()")
+        page.wait("document.querySelector('dialog[open] #token')")
+        fill()
 
     def test_1_signing_in(self):
         page.go(f"http://127.0.0.1:{house.admin_port}/")
@@ -102,28 +153,7 @@ class Console(unittest.TestCase):
         page.wait("Number(document.querySelector('.figures b').textContent) > 1")
 
     def test_3_pictures_in_dark_light_and_on_a_phone(self):
-        for name, width, height, scheme, phone in (("light", 1280, 900, "light", False), ("dark", 1280, 900, "dark", False),
-                                                   ("phone", 390, 844, "light", True), ("phone-dark", 390, 844, "dark", True)):
-            page.size(width, height, phone)
-            page.colours(scheme)
-            page.run("scrollTo(0, 0)")
-            page.run("new Promise(done => setTimeout(done, 300))")
-            picture(name)
-            # Nothing is wider than the window; wide tables scroll by themselves.
-            self.assertLessEqual(page.run("document.documentElement.scrollWidth"), width, name)
-            # Text stands out from what it is on.
-            contrast = page.run("""(() => {
-              const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
-                return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
-              const pairs = [['body', 'body'], ['h2 small', 'section'], ['button.go', 'button.go'], ['.good', 'section']];
-              return pairs.map(([a, b]) => { const x = light(getComputedStyle(document.querySelector(a)).color), y = light(getComputedStyle(document.querySelector(b)).backgroundColor);
-                return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); }); })()""")
-            self.assertGreater(min(contrast), 4.5, (name, contrast))
-            page.run("scrollTo(0, document.body.scrollHeight)")
-            picture(name + "-below")
-        page.size(1280, 900)
-        page.colours("light")
-        page.run("scrollTo(0, 0)")
+        self.looks("")
 
     def test_4_looking_up_and_explaining_by_keyboard(self):
         page.run("document.activeElement.blur()")
@@ -194,6 +224,35 @@ class Console(unittest.TestCase):
             page.wait("document.body.innerText.includes('canceled')", 40)
             shard.rollback()
         self.assertIn("on s1", page.run("document.querySelector('[data-shardlet=gamma]').title"))
+
+    def test_7a_a_job_while_it_runs(self):
+        """Slowly, so that there is time to look: how far it is, in its row and in the bar of its map."""
+        with house.sql() as admin:
+            for k in range(4000, 4020):
+                admin.execute(f"INSERT INTO orders SELECT {k}, g, repeat('x', 400) FROM generate_series(1, 1000) g")
+            job = admin.execute("MOVE SHARDLET delta TO SHARD s1 WITH (max_rate = '100kB/s')").fetchone()[0]
+            row = f"[...document.querySelectorAll('[aria-labelledby=h-jobs] tbody tr')].find(r => r.querySelector('[aria-label=\"job {job} in full\"]'))"
+            bar = f"{row}?.querySelector('progress')"
+            page.wait(f"{bar} && {bar}.value > 0 && {bar}.value < {bar}.max", 40)
+            self.assertIn("copying", page.run(f"{row}.textContent"))
+            page.wait(f"{row}.textContent.includes('s left')", 20)
+            self.assertTrue(page.run("document.querySelector('[data-shardlet=delta]').classList.contains('moving')"))
+            before = page.run(f"{bar}.value")
+            page.wait(f"{bar}.value > {before}", 20)  # it goes on by itself
+            # Also for whoever wants no motion, and in a picture.
+            self.assertNotEqual(page.run("getComputedStyle(document.querySelector('[data-shardlet=delta]')).boxShadow"), "none")
+            self.assertEqual(page.run("getComputedStyle(document.querySelector('[data-shardlet=alpha]')).boxShadow"), "none")
+            self.looks("running-", "#h-jobs")
+            page.run(f"{row}.querySelector('button.link').click()")
+            page.wait("document.querySelector('dialog[open] .story tbody tr')")
+            self.assertIn("copying", page.run("document.querySelector('dialog[open]').textContent"))
+            picture("running-story")
+            page.key("Escape", code="Escape", windowsVirtualKeyCode=27)
+            page.wait("!document.querySelector('dialog[open]')")
+            page.run(f"[...{row}.querySelectorAll('button')].find(b => b.textContent === 'Cancel').click()")
+            page.wait(f"{row}.textContent.includes('canceled')", 40)
+            self.assertFalse(page.run("document.querySelector('[data-shardlet=delta]').classList.contains('moving')"))
+            admin.execute("DELETE FROM orders WHERE tenant_id >= 4000")
 
     def test_7b_what_cannot_start_and_what_fails_says_why(self):
         with house.shard(3) as shard:

@@ -33,8 +33,8 @@ struct Moments::Pass::Ticket {
   io::Loop* loop = nullptr;
   io::Waiter* waiter = nullptr;  // of the pass's thread; null: it has gone
   std::atomic<bool> inside{false};
-  std::chrono::milliseconds patience{0};  // of a look
-  Clock::time_point until;                // as long as it keeps others out
+  std::chrono::milliseconds patience{0};                           // of a look
+  std::atomic<Clock::time_point> until{Clock::time_point::max()};  // then it may be overtaken
 
   [[nodiscard]] bool minds(const Ticket& other) const {
     return commits != other.commits && share_two(shards, other.shards);
@@ -51,7 +51,10 @@ Moments::Pass& Moments::Pass::operator=(Pass&& other) noexcept {
 }
 
 bool Moments::Pass::inside() const {
-  return ticket_ != nullptr && ticket_->inside.load();
+  if (ticket_ == nullptr || !ticket_->inside.load()) return false;
+  // Its patience begins when it learns that it is inside: its thread may have been busy until now.
+  if (ticket_->until.load() == Clock::time_point::max()) ticket_->until = Clock::now() + ticket_->patience;
+  return true;
 }
 
 void Moments::Pass::leave() {
@@ -113,7 +116,6 @@ void Moments::admit() {
     if (std::any_of(tickets_.begin(), at, before) || std::any_of(std::next(at), tickets_.end(), behind))
       continue;
     ticket.inside = true;
-    ticket.until = Clock::now() + ticket.patience;
     ticket.loop->post([held = *at] {
       if (held->waiter != nullptr) held->waiter->notify();
     });
@@ -124,7 +126,7 @@ void Moments::overtake() {
   std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   const auto in_the_way = [&](const std::shared_ptr<Ticket>& look) {
-    return !look->commits && look->inside && now >= look->until &&
+    return !look->commits && look->inside && now >= look->until.load() &&
            std::ranges::any_of(tickets_,
                                [&](const auto& other) { return !other->inside && other->minds(*look); });
   };

@@ -107,6 +107,7 @@ io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
     places[i]->begun = !places[i]->lease->broken && places[i]->lease->status != wire::TransactionStatus::kIdle;
     if (!answers[i].rows && opened) opened = fail(answers[i].rows.error());
   }
+  if (opened && !pass.inside()) opened = fail(waited_too_long());
   co_return opened;
 }
 

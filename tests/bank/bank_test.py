@@ -207,7 +207,7 @@ def main():
                 print(f"round {number}, {name}: {len(bank.acknowledged) - before} transfers acknowledged, {found} in all, {bank.sums} sums, "
                       f"{time.monotonic() - began:.1f} s", flush=True)
         assert len(bank.acknowledged) > 100, "hardly a transfer went through"
-        assert bank.sums > 100, "hardly a sum was to be had"
+        assert bank.sums > 20, "hardly a sum was to be had"
         router.stop()
         router = None
     finally:

@@ -73,6 +73,7 @@ TEST_F(MomentsTest, AShardThatIsNamedTwiceIsOne) {
 
 TEST_F(MomentsTest, ALookIsOvertakenByWhoWaitsForItAndOnlyThen) {
   auto patient = look({1, 2}), hurried = look({1, 2}, 0ms), alone = look({7, 8}, 0ms);
+  EXPECT_TRUE(patient.inside() && hurried.inside() && alone.inside());
   moments_.overtake();
   EXPECT_TRUE(hurried.inside());  // nobody waits
   patient.leave();
@@ -87,8 +88,24 @@ TEST_F(MomentsTest, ALookIsOvertakenByWhoWaitsForItAndOnlyThen) {
   hurried.leave();
 }
 
+// Who has been let in and has not heard of it would wait for ever.
+TEST_F(MomentsTest, NobodyIsOvertakenBeforeHeKnowsThatHeIsInside) {
+  auto first = commit({1, 2});
+  auto waits = look({1, 2}, 0ms);
+  EXPECT_FALSE(waits.inside());
+  auto behind = commit({1, 2});
+  first.leave();
+  moments_.overtake();
+  EXPECT_FALSE(behind.inside());
+  EXPECT_TRUE(waits.inside());
+  moments_.overtake();
+  EXPECT_TRUE(behind.inside());
+  EXPECT_FALSE(waits.inside());
+}
+
 TEST_F(MomentsTest, ALookWithPatienceLeftIsNotOvertaken) {
   auto patient = look({1, 2});
+  EXPECT_TRUE(patient.inside());
   auto waits = commit({1, 2});
   moments_.overtake();
   EXPECT_TRUE(patient.inside());

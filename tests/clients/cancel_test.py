@@ -1,5 +1,6 @@
 """A cancel request finds what its client runs, whatever that is at the moment, and nothing else."""
 
+import itertools
 import re
 import threading
 import urllib.request
@@ -82,9 +83,10 @@ class World:
 
 def copy_in(c, asked):
     with c.cursor().copy("COPY t FROM STDIN") as copy:
+        keys = itertools.count(2_000_000)
         while not asked.is_set():
-            for key in range(1000):
-                copy.write(f"{2_000_000 + key}\tx\n{-2_000_000 - key}\tx\n")
+            for key in itertools.islice(keys, 1000):
+                copy.write(f"{key}\tx\n{-key}\tx\n")
 
 
 def copy_out(c):

@@ -301,7 +301,9 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
     return;
   }
   if (analyzer.into) return made_at_home(analyzer, analysis, "SELECT INTO");
-  auto fan_out = fan_out_of(analyzer, query, shape, edits);
+  // (SELECT ... LIMIT 3) in parentheses: what is in them has the clauses.
+  const parser::Query& core = analyzer.top_query() != nullptr ? *analyzer.top_query() : query;
+  auto fan_out = fan_out_of(analyzer, core, shape, edits);
   if (fan_out && (!copied || is_plain(*fan_out))) {
     for (const auto& count : {fan_out->limits.limit, fan_out->limits.offset})
       if (count && count->kind == Source::Kind::kParameter) analysis.depends_on_parameters = true;
@@ -309,7 +311,8 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
     analysis.several = std::move(*fan_out);
     return;
   }
-  if (auto finish = finish_of(analyzer, analysis, query, shape, edits)) {
+  if (auto finish = &core == &query ? finish_of(analyzer, analysis, query, shape, edits)
+                                    : Result<GatherTemplate>(fail(sqlstate::kNotSupported, "parentheses"))) {
     analysis.several = std::move(*finish);
     return;
   }

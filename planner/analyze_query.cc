@@ -155,8 +155,8 @@ Shape Analyzer::operand(const SetOperand& operand_, const Scope* parent, Block* 
     case SetOperand::Kind::kSelect: return select(*operand_.select, parent, outer, nullptr);
     case SetOperand::Kind::kQuery: {
       // A query in parentheses that is all there is counts as the whole.
-      if (top && operand_.query->with == nullptr && owner.order_by.empty() && owner.limit == nullptr &&
-          owner.offset == nullptr && !owner.limit_one && owner.locking.empty()) {
+      if (top && operand_.query->with == nullptr && owner.with == nullptr && owner.order_by.empty() &&
+          owner.limit == nullptr && owner.offset == nullptr && !owner.limit_one && owner.locking.empty()) {
         expects_top_ = true;
       }
       return query(*operand_.query, parent, outer);

@@ -667,3 +667,47 @@ SELECT 'x', NULL, word FROM kinds ORDER BY word, tenant, id LIMIT 3;
 SELECT word FROM kinds ORDER BY (word, id), tenant LIMIT 3;
 -- must
 LOCK TABLE kinds IN SHARE MODE;
+
+-- A query in parentheses is the same query.
+-- must
+-- ordered
+(SELECT tenant, id FROM orders ORDER BY amount DESC NULLS LAST, tenant, id LIMIT 3);
+-- must
+-- ordered
+((SELECT tenant FROM orders ORDER BY tenant LIMIT 3));
+-- must
+-- ordered
+(SELECT tenant FROM orders ORDER BY tenant, id OFFSET 4);
+-- must
+-- ordered
+(SELECT tenant, id FROM orders ORDER BY state, tenant, id LIMIT 3);
+-- must
+-- ordered
+(SELECT item, place FROM stock ORDER BY item, place FETCH FIRST ROW ONLY);
+-- must
+-- ordered
+WITH x AS (SELECT 1) (SELECT tenant FROM orders ORDER BY tenant LIMIT 3);
+-- must
+-- ordered
+(WITH x AS (SELECT * FROM orders) SELECT tenant, id FROM x ORDER BY tenant DESC, id LIMIT 2);
+-- must
+(SELECT tenant FROM orders ORDER BY tenant LIMIT 3) ORDER BY 1 DESC;
+-- must
+(SELECT tenant FROM orders ORDER BY tenant, id OFFSET 3) LIMIT 0;
+-- must
+(SELECT tenant FROM orders ORDER BY tenant LIMIT 3) UNION ALL (SELECT tenant FROM customers ORDER BY tenant LIMIT 2);
+-- must
+(SELECT count(*), max(amount) FROM orders);
+-- must
+((SELECT DISTINCT state FROM orders));
+-- must
+(SELECT state, count(*), avg(amount) FROM orders GROUP BY state);
+-- must
+COPY (SELECT tenant FROM orders ORDER BY tenant LIMIT 3) TO STDOUT;
+-- must
+COPY ((SELECT tenant FROM orders ORDER BY tenant LIMIT 3)) TO STDOUT;
+-- must
+INSERT INTO drafts (SELECT tenant, 950 + id, state FROM orders ORDER BY tenant, id LIMIT 2);
+-- must
+SELECT * FROM drafts WHERE id > 950 ORDER BY 1, 2;
+DELETE FROM drafts;

@@ -581,3 +581,25 @@ SELECT id FROM customers WHERE region = U&'!0064!0065' UESCAPE '!'
 SELECT id FROM customers WHERE region = U&'\0064\0065'
 -- tier 1: route to s2, shardlet eu
 
+(SELECT id FROM orders ORDER BY id LIMIT 3)
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: merge in order of column 1 bigint, limit 3
+
+((SELECT count(*) FROM orders))
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: fold one row from each: sum bigint
+
+(SELECT note FROM orders ORDER BY note LIMIT 3)
+-- tier 4: gather on s1
+--   kg_0 of public.orders (note character varying)
+--     s1, s2, s3: SELECT "note" FROM "public"."orders" AS "orders"
+--   text: (SELECT note FROM kg_0 AS "orders" ORDER BY note LIMIT 3)
+
+WITH x AS (SELECT 1) (SELECT id FROM orders ORDER BY id LIMIT 3)
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint)
+--     s1, s2, s3: SELECT "id" FROM "public"."orders" AS "orders"
+--   text: WITH x AS (SELECT 1) (SELECT id FROM kg_0 AS "orders" ORDER BY id LIMIT 3)
+

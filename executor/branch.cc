@@ -50,7 +50,7 @@ void Branch::execute() {
 }
 
 void Branch::go() {
-  if (!std::exchange(held_, false) || lost_ || failed()) return;
+  if (!std::exchange(held_, false) || failed()) return;
   execute();
 }
 

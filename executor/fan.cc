@@ -73,7 +73,7 @@ struct Fan::State {
   void look();
   bool make_rows();
   void begin_rows();
-  bool looked();
+  bool at_one_moment();
   bool flush_client();
   [[nodiscard]] bool at_end() const;
   [[nodiscard]] bool something_readable() const;
@@ -203,7 +203,7 @@ void Fan::State::look() {
 }
 
 // Every shard has its snapshot. False: they are to be taken again.
-bool Fan::State::looked() {
+bool Fan::State::at_one_moment() {
   if (!request.look) return true;
   torn = !request.look->one_moment();
   if (!torn && request.look->in_steps) {
@@ -220,7 +220,7 @@ void Fan::State::begin_rows() {
   for (const auto& branch : branches) {
     if (!branch->described()) return;
   }
-  if (!looked()) return;
+  if (!at_one_moment()) return;
   for (std::size_t i = 1; i < branches.size(); ++i) {
     if (Status same = agree_on_columns(*branches[0], *branches[i]); !same) return fail_with(same.error());
   }
@@ -385,7 +385,12 @@ void Fan::State::resume() {
 
 // What the step has come to, all branches being settled.
 FanStep Fan::State::result() {
-  if (torn && !failed && !unwanted) return FanStep{.kind = FanStep::kFailed, .torn = true};
+  if (torn) {
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      if (branches[i]->lost()) fail_with_branch(i);
+    }
+    if (!failed && !unwanted) return FanStep{.kind = FanStep::kFailed, .torn = true};
+  }
   if (!failed && unwanted) {
     for (std::size_t i = 0; i < branches.size() && !failed; ++i) {
       // That a shard was cancelled, we know: why says the one who asked for it.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/invariant.h"
-
 namespace kintsugi::executor {
 namespace {
 

@@ -174,8 +174,9 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
     if (!joined) co_return StatementEnd::refused(joined.error());
     if ((*joined)->lease->broken) co_return StatementEnd::refused(lost_part(**joined));
   }
-  const bool own = txn_.implicit && (txn_.begin == kBegin || txn_.begin == kBeginToRead);
-  if (txn_.begin == kBeginToRead && shards.size() > 1) {
+  const bool one_snapshot = txn_.implicit && txn_.begin == kBeginToRead;
+  const bool own = one_snapshot || (txn_.implicit && txn_.begin == kBegin);
+  if (one_snapshot && shards.size() > 1) {
     auto opening = open_at_one_moment(shards);
     if (Status done = co_await std::move(opening); !done) co_return StatementEnd::refused(done.error());
   }
@@ -213,7 +214,7 @@ io::Task<StatementEnd> Session::gather_and_finish(planner::Gather gather, Run* r
   std::optional<executor::Gathering> gathering;
   executor::GatherRequest request = gather_request(gather, (*finisher)->lease.get(), run);
   executor::GatherResult filled;
-  if (txn_.begin == kBeginToRead) {
+  if (one_snapshot) {
     gathering.emplace(std::move(request));
     auto filling = gathering->fill();
     filled = co_await std::move(filling);

@@ -40,6 +40,7 @@ Error waited_too_long() {
 io::Task<Status> Session::wait_inside(executor::Moments::Pass* pass, std::vector<ShardId> shards) {
   const executor::Moments& moments = *worker_.shared().moments;
   const Deadline deadline = hold_deadline();
+  if (moments.in_doubt(shards) && worker_.services().settle) worker_.services().settle();
   while (!pass->inside()) {
     KG_CO_CHECK(still_wanted());
     if (deadline.passed()) co_return fail(moments.in_doubt(shards) ? unsettled() : waited_too_long());
@@ -55,7 +56,6 @@ io::Task<Result<executor::FanLook>> Session::look(std::vector<ShardId> shards, i
     if (const auto since = moments.quiet(shards))
       co_return executor::FanLook{.one_moment = [&moments, since] { return moments.undisturbed(*since); }};
   }
-  if (moments.in_doubt(shards) && worker_.services().settle) worker_.services().settle();
   auto pass = std::make_shared<executor::Moments::Pass>(moments.look(shards, &waiter_, patience(attempt)));
   auto waiting = wait_inside(pass.get(), std::move(shards));
   if (Status inside = co_await std::move(waiting); !inside) co_return fail(std::move(inside).error());
@@ -73,7 +73,7 @@ io::Task<Result<executor::FanStep>> Session::begin_fan(planner::FanOut fan_out, 
                                                        std::unique_ptr<executor::Fan>* fan) {
   const bool looks = fan_out.tasks.size() > 1 && !fan_out.writes;
   for (int attempt = 0;; ++attempt) {
-    // Lazily: only who may have to begin again keeps the texts.
+    // Only who may have to begin again keeps the texts.
     auto preparing = fan_for(looks ? fan_out : std::move(fan_out), run, attempt);
     auto made = co_await std::move(preparing);
     if (!made) co_return fail(std::move(made).error());
@@ -81,6 +81,7 @@ io::Task<Result<executor::FanStep>> Session::begin_fan(planner::FanOut fan_out, 
     auto advancing = (*fan)->advance(max_rows);
     executor::FanStep step = co_await std::move(advancing);
     if (!step.torn) co_return step;
+    fan->reset();
     KG_CO_CHECK(still_wanted());
   }
 }

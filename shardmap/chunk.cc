@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/invariant.h"
-#include "shardmap/chunk_place.h"
+#include "shardmap/entry_lookup.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -31,25 +31,45 @@ bool contiguous_in(std::span<const Entry> entries, std::size_t at) {
   return at + 1 < entries.size() && !entry.high.empty() && entry.high == entries[at + 1].low;
 }
 
-// Where the lines are, and how far from there their entries.
-void set_steps(std::span<const std::uint64_t> heads, ChunkGuide& guide, EntryLine* lines) {
+// Where the lines are, and how far from there their entries; `tail` is how many of the last bits of all heads
+// say nothing.
+void set_steps(std::span<const std::uint64_t> heads, int tail, ChunkGuide& guide, EntryLine* lines) {
   constexpr std::size_t kLine = EntryLine::kEntries;
-  guide.head = heads[0];
-  guide.line_shift = guide.step_shift;
-  const std::size_t last_line = (heads.size() - 1) / kLine * kLine;
-  while ((heads[last_line] - heads[0]) >> guide.line_shift > Steps::kMax) ++guide.line_shift;
-  std::fill(std::begin(guide.lines.at), std::end(guide.lines.at), Steps::kUnused);
-  for (std::size_t i = 0; i < heads.size(); i += kLine) {
-    EntryLine& line = lines[i / kLine];
-    std::fill(std::begin(line.steps.at), std::end(line.steps.at), Steps::kUnused);
-    const std::uint16_t place = Steps::step(heads[i] - heads[0], guide.line_shift);
-    guide.lines.at[i / kLine] = place;
-    const std::uint64_t base = heads[0] + (std::uint64_t{place} << guide.line_shift);
-    const std::size_t end = std::min(i + kLine, heads.size());
-    if ((heads[end - 1] - base) >> guide.step_shift > Steps::kMax) continue;
-    guide.with_steps |= static_cast<std::uint16_t>(1U << i / kLine);
-    for (std::size_t j = i; j < end; ++j) line.steps.at[j - i] = Steps::step(heads[j] - base, guide.step_shift);
+  const auto begin_of = [&](std::size_t at) { return heads[at / kLine * kLine] - heads[0]; };
+  int line_shift = tail;
+  while (begin_of(heads.size() - 1) >> line_shift > Steps::kMax) ++line_shift;
+  const auto above_line = [&](std::size_t at) {
+    return heads[at] - heads[0] - (begin_of(at) >> line_shift << line_shift);
+  };
+  int step_shift = tail;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    while (above_line(i) >> step_shift > Steps::kMax) ++step_shift;
   }
+  std::fill(std::begin(guide.lines.at), std::end(guide.lines.at), Steps::kUnused);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (i % kLine == 0) {
+      guide.lines.at[i / kLine] = Steps::step(begin_of(i), line_shift);
+      std::fill(std::begin(lines[i / kLine].steps.at), std::end(lines[i / kLine].steps.at), Steps::kUnused);
+    }
+    lines[i / kLine].steps.at[i % kLine] = Steps::step(above_line(i), step_shift);
+  }
+  guide.line_shift = static_cast<std::uint8_t>(line_shift);
+  guide.step_shift = static_cast<std::uint8_t>(step_shift);
+  guide.exact_steps = step_shift == tail;
+}
+
+// By the heads; by their halves, where those say all and the heads are too far apart.
+void set_guide(std::vector<std::uint64_t> heads, ChunkGuide& guide, EntryLine* lines) {
+  guide.head = heads[0];
+  const bool whole = guide.whole_size > 0 && guide.whole_size <= 8;
+  const int empty_bytes = whole ? 8 - guide.whole_size : 0;
+  set_steps(heads, 8 * empty_bytes, guide, lines);
+  const bool digits = std::all_of(heads.begin(), heads.end(),
+                                  [&](std::uint64_t head) { return ((head ^ heads[0]) & kHighHalves) == 0; });
+  if (guide.exact_steps || !digits) return;
+  for (std::uint64_t& head : heads) head = low_halves(head);
+  guide.halves = true;
+  set_steps(heads, 32 + 4 * empty_bytes, guide, lines);
 }
 
 }  // namespace
@@ -88,27 +108,26 @@ std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entr
   offsets.push_back(static_cast<std::uint32_t>(blob.size()));
 
   const std::size_t line_count = (count + kLine - 1) / kLine;
-  const std::size_t bytes = sizeof(Chunk) + line_count * sizeof(EntryLine) + count * sizeof(heads[0]) +
+  const std::size_t bytes = sizeof(Chunk) + count * sizeof(heads[0]) +
                             (wide ? count * sizeof(std::uint32_t) : 0) + offsets.size() * sizeof(offsets[0]) +
                             blob.size();
-  std::shared_ptr<void> memory = pages != nullptr ? pages->take(bytes) : take_alone(bytes);
-  auto* chunk = new (memory.get()) Chunk;
+  LargePages::Block memory = pages != nullptr ? pages->take(line_count * sizeof(EntryLine), bytes)
+                                              : take_alone(line_count * sizeof(EntryLine), bytes);
+  auto* chunk = new (memory.back) Chunk;
+  auto* lines = new (memory.front) EntryLine[line_count];
   chunk->id_ = id;
-  chunk->bytes_ = static_cast<std::uint32_t>(bytes);
+  chunk->bytes_ = static_cast<std::uint32_t>(line_count * sizeof(EntryLine) + bytes);
   chunk->wide_ = wide;
 
   ChunkGuide& guide = chunk->guide_;
-  guide.chunk = chunk;
+  guide.entries = lines;
   guide.size = static_cast<std::uint8_t>(count);
   guide.prefix_size = static_cast<std::uint32_t>(skip);
   const std::size_t size = entries.front().low.size();
   const bool whole =
       std::all_of(entries.begin(), entries.end(), [size](const Entry& e) { return e.low.size() == size; });
   if (whole && size <= skip + 8) guide.whole_size = static_cast<std::uint8_t>(size - skip);
-  if (whole && size > skip && size <= skip + 8)
-    guide.step_shift = static_cast<std::uint8_t>(8 * (8 - guide.whole_size));
-  set_steps(heads, guide, const_cast<EntryLine*>(chunk->lines()));
-  auto* lines = const_cast<EntryLine*>(chunk->lines());
+  set_guide(heads, guide, lines);
   for (std::size_t i = 0; i < line_count * kLine; ++i) {
     std::uint16_t& route = lines[i / kLine].routes[i % kLine];
     route = 0;
@@ -129,7 +148,7 @@ std::shared_ptr<const Chunk> Chunk::build(std::uint32_t id, std::span<const Entr
     std::memcpy(chunk->inline_prefix_, chunk->prefix_, skip);
     chunk->prefix_ = chunk->inline_prefix_;
   }
-  return {std::move(memory), chunk};
+  return {std::move(memory.owner), chunk};
 }
 
 Chunk::Place Chunk::place_of(std::string_view key) const {
@@ -140,17 +159,16 @@ Chunk::Place Chunk::place_of(std::string_view key) const {
   return place_behind_prefix(guide_, key, key_head(key, guide_.prefix_size));
 }
 
-// Where the steps do not tell: by all heads of the line; and of the whole chunk, where the head is between the
-// line's place and its first entry.
-Chunk::Place Chunk::place_by_heads(std::size_t line, std::uint64_t head, std::string_view key) const {
-  constexpr std::size_t kLine = EntryLine::kEntries;
-  __builtin_prefetch(lines()[line].routes);  // whoever asks wants to know the shard
-  const std::uint64_t* here = heads() + line * kLine;
-  const std::size_t count = std::min<std::size_t>(kLine, size() - line * kLine);
-  std::size_t after = line * kLine;
-  for (std::size_t i = 0; i < count; ++i) after += here[i] <= head ? 1 : 0;
-  if (after == line * kLine) after = count_up_to(heads(), size(), head);
-  const bool equal = heads()[after - 1] == head;
+// Where guide and line do not tell: the head is between the line's place and its first entry, or not of the
+// chunk's kind.
+Chunk::Place Chunk::place_by_heads(std::uint64_t head, std::string_view key) const {
+  return settle_steps(count_up_to(heads(), size(), head), head, key);
+}
+
+// Of `after` entries whose steps are not above the key's, the last ones' heads may be.
+Chunk::Place Chunk::settle_steps(std::size_t after, std::uint64_t head, std::string_view key) const {
+  while (after > 0 && heads()[after - 1] > head) --after;
+  const bool equal = after > 0 && heads()[after - 1] == head;
   if (!equal || is_whole(guide_, key)) return {after, equal};
   return settle(after, head, key);
 }
@@ -170,7 +188,7 @@ std::string_view Chunk::low(std::size_t at) const {
 }
 
 std::string_view Chunk::high(std::size_t at) const {
-  if (contiguous(at)) return low(at + 1);
+  if (contiguous(route(at))) return low(at + 1);
   const char* read = blob() + offsets()[at];
   const std::size_t low_size = get_size(read);
   const std::size_t high_size = get_size(read);

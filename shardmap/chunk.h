@@ -97,11 +97,20 @@ struct Steps {
   [[nodiscard]] inline std::size_t up_to(std::uint16_t step) const;
 };
 
+// Heads that differ only in the low half of each byte, as digits do, are told apart by those halves as well:
+// the eight of them in the first four bytes, in the same order.
+inline constexpr std::uint64_t kHighHalves = 0xf0f0f0f0f0f0f0f0;
+inline std::uint64_t low_halves(std::uint64_t head) {
+  head &= ~kHighHalves;
+  head = (head | head >> 4) & 0x00ff00ff00ff00ff;
+  head = (head | head >> 8) & 0x0000ffff0000ffff;
+  return (head | head >> 16) << 32;
+}
+
 // Sixteen neighbouring entries of a chunk, as little as tells them apart: one cache line.
 struct alignas(64) EntryLine {
   static constexpr std::size_t kEntries = Steps::kCount;
-  // How far each head is above the place of the line (ChunkGuide), in units of its step_shift. Where one is too
-  // far, the line's heads are read.
+  // How far each head is above the place of the line (ChunkGuide), in units of its step_shift.
   Steps steps;
   std::uint16_t routes[kEntries];  // shard << 3 | contiguous << 2 | state
 };
@@ -118,20 +127,22 @@ struct alignas(64) ChunkGuide {
   // place.
   Steps lines;
   std::uint64_t head = 0;  // the first entry's, behind the prefix
-  const Chunk* chunk = nullptr;
+  const EntryLine* entries = nullptr;
   std::uint32_t prefix_size = 0;  // of what all lows begin with
-  std::uint16_t with_steps = 0;   // a bit for each line: its steps tell all
   std::uint8_t size = 0;
   // How long every low is behind the prefix, when that is the same for all and at most 8: its head is all of
   // it.
   std::uint8_t whole_size = kNotWhole;
   std::uint8_t line_shift = 0;
-  std::uint8_t step_shift = 0;  // the bits of a head that are behind the end of every low
+  std::uint8_t step_shift = 0;
+  bool halves = false;       // lines and steps are of low_halves() of the heads
+  bool exact_steps = false;  // step_shift leaves nothing out: who has an entry's step has its head
 };
 static_assert(sizeof(ChunkGuide) == 64);
 
-// In memory: this header with the guide, the lines, the heads, offsets, and the bytes. Who has the guide
-// elsewhere waits for memory once: for one cache line, or for the three of a line and its heads.
+// In memory: the lines, beside those of other chunks; and this header with the guide, the heads, offsets, and
+// the bytes. Who has the guide elsewhere waits for memory once, for one line; only where the steps leave
+// something out and the key's is that of an entry, for the heads as well.
 class alignas(64) Chunk {
  public:
   static constexpr std::size_t kEntriesMax = ChunkGuide::kLines * EntryLine::kEntries;
@@ -154,23 +165,29 @@ class alignas(64) Chunk {
     bool equal = false;     // the last of them has the key itself
   };
   [[nodiscard]] Place place_of(std::string_view key) const;
-  // The same of the guide's chunk, for a key that begins with what all its lows begin with; `head` is the key's
-  // behind that.
-  [[nodiscard]] static inline Place place_behind_prefix(const ChunkGuide& guide, std::string_view key,
-                                                        std::uint64_t head);
+  // The same by a copy of the chunk's guide, for a key that begins with what all its lows begin with; `head` is
+  // the key's behind that. The chunk itself is read where the guide and a line do not tell.
+  [[nodiscard]] inline Place place_behind_prefix(const ChunkGuide& guide, std::string_view key,
+                                                 std::uint64_t head) const;
   [[nodiscard]] std::size_t count_not_after(std::string_view key) const { return place_of(key).count; }
 
-  [[nodiscard]] ShardId shard(std::size_t at) const {
-    const ShardId narrow = route(at) >> 3;
+  // An entry's shard, state, and whether it ends where the next one in this chunk begins, as its line has them.
+  [[nodiscard]] std::uint16_t route(std::size_t at) const { return route(guide_, at); }
+  [[nodiscard]] static std::uint16_t route(const ChunkGuide& guide, std::size_t at) {
+    return guide.entries[at / EntryLine::kEntries].routes[at % EntryLine::kEntries];
+  }
+  [[nodiscard]] ShardId shard(std::size_t at, std::uint16_t route) const {
+    const ShardId narrow = route >> 3;
     return narrow == kWideShard ? wide_shards()[at] : narrow;
   }
-  [[nodiscard]] ShardletState state(std::size_t at) const { return static_cast<ShardletState>(route(at) & 3); }
-  // The entry ends where the next one in this chunk begins.
-  [[nodiscard]] bool contiguous(std::size_t at) const { return (route(at) & 4) != 0; }
+  static ShardletState state(std::uint16_t route) { return static_cast<ShardletState>(route & 3); }
+  static bool contiguous(std::uint16_t route) { return (route & 4) != 0; }
   [[nodiscard]] std::string_view low(std::size_t at) const;
   [[nodiscard]] std::string_view high(std::size_t at) const;
   [[nodiscard]] std::string_view name(std::size_t at) const;
-  [[nodiscard]] Entry at(std::size_t at) const { return {low(at), high(at), name(at), shard(at), state(at)}; }
+  [[nodiscard]] Entry at(std::size_t at) const {
+    return {low(at), high(at), name(at), shard(at, route(at)), state(route(at))};
+  }
   [[nodiscard]] std::vector<Entry> entries() const;
 
  private:
@@ -178,22 +195,14 @@ class alignas(64) Chunk {
   static constexpr ShardId kWideShard = 0x1fff;  // its number is among the wide ones
 
   Chunk() = default;
-  [[nodiscard]] std::size_t line_count() const {
-    return (std::size_t{guide_.size} + EntryLine::kEntries - 1) / EntryLine::kEntries;
-  }
-  [[nodiscard]] const EntryLine* lines() const { return reinterpret_cast<const EntryLine*>(this + 1); }
   // The key's head is all of it, as is that of every low.
   [[nodiscard]] static bool is_whole(const ChunkGuide& guide, std::string_view key) {
     return guide.whole_size <= 8 && key.size() - guide.prefix_size == guide.whole_size;
   }
-  [[nodiscard]] Place place_by_heads(std::size_t line, std::uint64_t head, std::string_view key) const;
+  [[nodiscard]] Place place_by_heads(std::uint64_t head, std::string_view key) const;
+  [[nodiscard]] Place settle_steps(std::size_t after, std::uint64_t head, std::string_view key) const;
   [[nodiscard]] Place settle(std::size_t after, std::uint64_t head, std::string_view key) const;
-  [[nodiscard]] std::uint16_t route(std::size_t at) const {
-    return lines()[at / EntryLine::kEntries].routes[at % EntryLine::kEntries];
-  }
-  [[nodiscard]] const std::uint64_t* heads() const {  // a line of them for each EntryLine
-    return reinterpret_cast<const std::uint64_t*>(lines() + line_count());
-  }
+  [[nodiscard]] const std::uint64_t* heads() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
   [[nodiscard]] const std::uint32_t* wide_shards() const {  // `size` of them, or none
     return reinterpret_cast<const std::uint32_t*>(heads() + guide_.size);
   }

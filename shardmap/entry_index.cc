@@ -5,31 +5,19 @@
 #include <cstring>
 
 #include "base/invariant.h"
-#include "shardmap/chunk_place.h"
+#include "shardmap/entry_lookup.h"
 
 namespace kintsugi::shardmap {
-
-// How many of the heads are not above this one.
-inline std::size_t EntryIndex::heads_up_to(std::uint64_t head) const {
-  if (heads_.empty() || head < heads_.front()) return 0;
-  const std::size_t part = std::min((head - heads_.front()) >> part_shift_, parts_.size() - 2);
-  const std::size_t first = parts_[part];
-  const std::size_t count = parts_[part + 1] - first;
-  // What comes after the part is above it: two are compared without asking how many there are.
-  if (count <= 2)
-    return first +
-           std::min<std::size_t>(count, (heads_[first] <= head ? 1 : 0) + (heads_[first + 1] <= head ? 1 : 0));
-  return first + count_up_to(heads_.data() + first, count, head);
-}
 
 // The first chunk takes whatever is before the second: its own first key is not in the directory.
 std::size_t EntryIndex::chunk_of(std::string_view key) const {
   const std::size_t common = std::min(key.size(), prefix_.size());
   if (const int order = key.substr(0, common).compare(std::string_view(prefix_).substr(0, common));
       order != 0) {
-    return order < 0 ? 0 : head_count();
+    return order < 0 ? 0 : chunks_.size() - 1;
   }
   if (key.size() < prefix_.size()) return 0;
+  if (halves_) return slow_chunk_of(key);
   const std::uint64_t head = key_head(key, prefix_.size());
   const std::size_t after = heads_up_to(head);
   if (after == 0 || heads_[after - 1] != head) return after;
@@ -38,9 +26,19 @@ std::size_t EntryIndex::chunk_of(std::string_view key) const {
       [this](std::size_t i) { return chunks_[i + 1]->low(0); });
 }
 
+EntryIndex::Found EntryIndex::find_by_comparing(std::string_view key) const {
+  const std::size_t chunk = chunk_of(key);
+  return {chunk, chunks_[chunk]->place_of(key)};
+}
+
 void EntryIndex::index_heads() {
   parts_.clear();
   if (heads_.empty()) return;
+  first_head_ = heads_.front();
+  halves_ = heads_.size() > 1 && std::all_of(heads_.begin(), heads_.end(), [this](std::uint64_t head) {
+              return ((head ^ first_head_) & kHighHalves) == 0;
+            });
+  if (halves_) std::transform(heads_.begin(), heads_.end(), heads_.begin(), low_halves);
   const std::uint64_t range = heads_.back() - heads_.front();
   const std::size_t parts_max = std::bit_ceil(2 * heads_.size());
   part_shift_ = 0;
@@ -53,39 +51,6 @@ void EntryIndex::index_heads() {
   }
   parts_.push_back(static_cast<std::uint32_t>(heads_.size()));
   heads_.insert(heads_.end(), 2, ~std::uint64_t{0});
-}
-
-// Whether the key begins with the directory's prefix; false as well when it is too short to be asked quickly.
-[[gnu::always_inline]] inline bool EntryIndex::behind_prefix(std::string_view key) const {
-  const std::size_t size = prefix_.size();
-  if (key.size() < std::max<std::size_t>(size, 8)) return false;
-  std::uint64_t begin = 0;
-  __builtin_memcpy(&begin, key.data(), 8);
-  if (size <= 8) return ((begin ^ prefix_begin_) & prefix_mask_) == 0;
-  if (size > 16) return key.starts_with(prefix_);
-  std::uint64_t end = 0;
-  __builtin_memcpy(&end, key.data() + size - 8, 8);
-  return ((begin ^ prefix_begin_) | (end ^ prefix_end_)) == 0;
-}
-
-// Without reading the chunk's header: what of its prefix is behind the directory's is in the directory's heads.
-[[gnu::always_inline]] inline EntryIndex::Found EntryIndex::find(std::string_view key) const {
-  if (behind_prefix(key)) [[likely]] {
-    const std::uint64_t head = key_head(key, prefix_.size());
-    const std::size_t chunk = heads_up_to(head);
-    if (chunk > 0 && heads_[chunk - 1] != head) [[likely]] {
-      const ChunkGuide& guide = guides_[chunk];
-      const std::size_t more = guide.prefix_size - prefix_.size();  // huge when it is shorter
-      const std::uint64_t differ = head ^ heads_[chunk - 1];
-      if (more < 8 && differ >> 1 >> (63 - 8 * more) == 0 && key.size() >= guide.prefix_size) [[likely]] {
-        const bool ends_in_head = key.size() <= prefix_.size() + 8;
-        return {chunk, Chunk::place_behind_prefix(
-                           guide, key, ends_in_head ? head << 8 * more : key_head(key, guide.prefix_size))};
-      }
-    }
-  }
-  const std::size_t chunk = chunk_of(key);
-  return {chunk, chunks_[chunk]->place_of(key)};
 }
 
 void EntryIndex::index_prefix() {
@@ -106,20 +71,6 @@ void EntryIndex::add_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk) {
   guides_.insert(guides_.begin() + place, chunk->guide());
   ids_.insert(ids_.begin() + place, chunk->id());
   chunks_.insert(chunks_.begin() + place, std::move(chunk));
-}
-
-std::optional<ShardletView> EntryIndex::floor(std::string_view key) const {
-  if (chunks_.empty()) return std::nullopt;
-  const Found found = find(key);
-  if (found.place.count == 0) return std::nullopt;
-  return ShardletView(guides_[found.chunk].chunk, found.place.count - 1);
-}
-
-std::optional<ShardletView> EntryIndex::exact(std::string_view key) const {
-  if (chunks_.empty()) return std::nullopt;
-  const Found found = find(key);
-  if (!found.place.equal) return std::nullopt;
-  return ShardletView(guides_[found.chunk].chunk, found.place.count - 1);
 }
 
 EntryPosition EntryIndex::position_after(std::string_view key) const {
@@ -280,6 +231,7 @@ void EntryIndex::finish() {
   pending_.shrink_to_fit();
   pages_ = {};
   heads_.clear();
+  halves_ = false;
   prefix_.clear();
   parts_.clear();
   if (chunks_.size() >= 2) {

@@ -19,19 +19,23 @@ namespace kintsugi::shardmap {
 // One entry where it lies: valid as long as its ShardMap.
 class ShardletView {
  public:
-  ShardletView(const Chunk* chunk, std::size_t at) : chunk_(chunk), at_(static_cast<std::uint32_t>(at)) {}
-  [[nodiscard]] ShardId shard() const { return chunk_->shard(at_); }
-  [[nodiscard]] ShardletState state() const { return chunk_->state(at_); }
+  ShardletView(const Chunk* chunk, std::size_t at) : ShardletView(chunk, at, chunk->route(at)) {}
+  // With what the entry's line has of it: the chunk is not read.
+  ShardletView(const Chunk* chunk, std::size_t at, std::uint16_t route)
+      : chunk_(chunk), at_(static_cast<std::uint16_t>(at)), route_(route) {}
+  [[nodiscard]] ShardId shard() const { return chunk_->shard(at_, route_); }
+  [[nodiscard]] ShardletState state() const { return Chunk::state(route_); }
   [[nodiscard]] std::string_view name() const { return chunk_->name(at_); }
   [[nodiscard]] std::string_view low() const { return chunk_->low(at_); }    // LIST: the value
   [[nodiscard]] std::string_view high() const { return chunk_->high(at_); }  // LIST: empty
   [[nodiscard]] Entry entry() const { return chunk_->at(at_); }
   // A RANGE entry that ends where the next begins, known without reading either.
-  [[nodiscard]] bool ends_at_next() const { return chunk_->contiguous(at_); }
+  [[nodiscard]] bool ends_at_next() const { return Chunk::contiguous(route_); }
 
  private:
   const Chunk* chunk_;
-  std::uint32_t at_;
+  std::uint16_t at_;
+  std::uint16_t route_;
 };
 
 // Where an entry is: the chunk's place in the directory and the entry's in the chunk.
@@ -85,10 +89,9 @@ class EntryIndex {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t bytes() const;
 
-  // The last entry whose low is not after `key`.
-  [[nodiscard]] std::optional<ShardletView> floor(std::string_view key) const;
-  // The entry whose low is `key`.
-  [[nodiscard]] std::optional<ShardletView> exact(std::string_view key) const;
+  // The last entry whose low is not after `key`, and the entry whose low is `key`: in entry_lookup.h.
+  [[nodiscard]] inline std::optional<ShardletView> floor(std::string_view key) const;
+  [[nodiscard]] inline std::optional<ShardletView> exact(std::string_view key) const;
   // RANGE: the entries that share a key with [low, high). LIST: those whose value is in it. An empty `high` is
   // no end.
   [[nodiscard]] EntrySpan overlapping(std::string_view low, std::string_view high) const;
@@ -113,11 +116,12 @@ class EntryIndex {
     std::size_t chunk = 0;  // where the key would be
     Chunk::Place place;
   };
-  [[nodiscard]] Found find(std::string_view key) const;
-  [[nodiscard]] bool behind_prefix(std::string_view key) const;
+  [[nodiscard]] inline Found find(std::string_view key) const;
+  [[nodiscard]] Found find_by_comparing(std::string_view key) const;
+  [[nodiscard]] inline ShardletView entry(std::size_t chunk, std::size_t at) const;
   [[nodiscard]] std::size_t chunk_of(std::string_view key) const;
-  [[nodiscard]] std::size_t head_count() const { return chunks_.empty() ? 0 : chunks_.size() - 1; }
-  [[nodiscard]] std::size_t heads_up_to(std::uint64_t head) const;
+  [[nodiscard]] inline bool behind_prefix(std::string_view key) const;
+  [[nodiscard]] inline std::size_t heads_up_to(std::uint64_t head) const;
   void index_heads();
   void index_prefix();
   void put_chunk(std::size_t at, std::shared_ptr<const Chunk> chunk);
@@ -128,11 +132,15 @@ class EntryIndex {
   void flush_appended();
 
   std::vector<std::shared_ptr<const Chunk>> chunks_;
-  std::vector<ChunkGuide> guides_;    // of the chunks
-  std::vector<std::uint32_t> ids_;    // of the chunks, for chunk_with_id
-  std::vector<std::uint64_t> heads_;  // of the chunks' first keys, but for the first chunk's; then two highest
-  std::string prefix_;                // what those keys share
-  std::uint64_t prefix_begin_ = 0;    // its first eight bytes, and which of them there are
+  std::vector<ChunkGuide> guides_;  // of the chunks
+  std::vector<std::uint32_t> ids_;  // of the chunks, for chunk_with_id
+  // Of the chunks' first keys, but for the first chunk's, behind what those share, or the halves of all
+  // (low_halves); then two highest.
+  std::vector<std::uint64_t> heads_;
+  bool halves_ = false;
+  std::uint64_t first_head_ = 0;    // the first of them, not halved
+  std::string prefix_;              // what those keys share
+  std::uint64_t prefix_begin_ = 0;  // its first eight bytes, and which of them there are
   std::uint64_t prefix_mask_ = 0;
   std::uint64_t prefix_end_ = 0;  // its last eight, where it has so many
   // The range of the heads cut into equal parts: how many heads are before each part. Where keys are spread

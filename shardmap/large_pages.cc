@@ -11,6 +11,10 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kPiece = std::size_t{2} << 20;
 constexpr std::size_t kBlockMax = kPiece / 16;  // what the end of a piece may lose
 
+std::size_t whole_lines(std::size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
 std::shared_ptr<std::byte> aligned(std::size_t bytes, std::size_t alignment) {
   const std::align_val_t align{alignment};
   return {static_cast<std::byte*>(::operator new(bytes, align)),
@@ -19,21 +23,24 @@ std::shared_ptr<std::byte> aligned(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-std::shared_ptr<void> take_alone(std::size_t bytes) {
-  return aligned(bytes, kLine);
+LargePages::Block take_alone(std::size_t front, std::size_t back) {
+  const std::shared_ptr<std::byte> memory = aligned(whole_lines(front) + back, kLine);
+  return {memory, memory.get(), memory.get() + whole_lines(front)};
 }
 
-std::shared_ptr<void> LargePages::take(std::size_t bytes) {
-  if (bytes > kBlockMax) return take_alone(bytes);
-  const std::size_t whole_lines = (bytes + kLine - 1) / kLine * kLine;
-  if (piece_ == nullptr || taken_ + whole_lines > kPiece) {
+LargePages::Block LargePages::take(std::size_t front, std::size_t back) {
+  if (front + back > kBlockMax) return take_alone(front, back);
+  front = whole_lines(front);
+  back = whole_lines(back);
+  if (back_ - front_ < front + back) {
     piece_ = aligned(kPiece, kPiece);
     madvise(piece_.get(), kPiece, MADV_HUGEPAGE);  // a wish: without it all is as right, and slower
-    taken_ = 0;
+    front_ = 0;
+    back_ = kPiece;
   }
-  std::shared_ptr<void> block(piece_, piece_.get() + taken_);
-  taken_ += whole_lines;
-  return block;
+  back_ -= back;
+  front_ += front;
+  return {piece_, piece_.get() + front_ - front, piece_.get() + back_};
 }
 
 }  // namespace kintsugi::shardmap

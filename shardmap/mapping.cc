@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/invariant.h"
+#include "shardmap/entry_lookup.h"
 #include "shardmap/key_encoding.h"
 #include "shardmap/pg_hash.h"
 

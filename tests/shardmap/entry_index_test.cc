@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "shardmap/entry_index.h"
+#include "shardmap/entry_lookup.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -30,6 +30,18 @@ const Shape kShapes[] = {
        return "\1" + big_endian(n % 3 == 0 ? n : n % 3 == 1 ? n % 5000 : 70000 * (n % 4000));
      }},
     {"digits", [](std::mt19937_64& random) { return "tenant-" + std::to_string(random() % 100000); }},
+    {"digits_of_one_length",
+     [](std::mt19937_64& random) { return "t" + std::to_string(1000000000 + random() % 2000000 * 37) + '\0'; }},
+    {"digits_and_letters_seldom",
+     [](std::mt19937_64& random) {
+       std::string key = "t" + std::to_string(100000 + random() % 30000);
+       if (random() % 50 == 0) key[1 + random() % 6] = static_cast<char>("/:a\0\xff"[random() % 5]);
+       return key;
+     }},
+    {"clusters",
+     [](std::mt19937_64& random) {
+       return "\1" + big_endian((random() % 40 << 50) + (random() % 3 << 20) + random() % 100);
+     }},
     {"few_letters",
      [](std::mt19937_64& random) {
        std::string key(1 + random() % 14, 'a');

@@ -119,8 +119,10 @@ std::unique_ptr<Backend> BackendPool::take_idle(const SettingsRef* wanted) {
 BackendLease BackendPool::try_acquire(const SettingsRef& wanted) {
   if (!waiting_.empty()) return {};  // nobody jumps the queue
   while (auto backend = take_idle(&wanted)) {
-    // What has been idle for a while may have died since the loop last looked.
-    const bool just_used = owner_.loop().now() - backend->idle_since < 1ms;
+    // What has been idle for a while may have died since the loop last looked. The loop's time alone does not
+    // know of a process that was frozen in the midst of a round.
+    const bool just_used =
+        owner_.loop().now() - backend->idle_since < 1ms && Deadline::Clock::now() - backend->idle_since < 1ms;
     if (!just_used && !backend->stream.encrypted() && backend->stream.has_unread_or_closed()) {
       close(std::move(backend));
       continue;
@@ -255,6 +257,11 @@ void BackendPool::adopt(std::unique_ptr<Backend> backend) {
   ++owned_;
   reported_ = backend->greeted;
   backend->stream.attach(owner_.loop(), nullptr);
+  // It may have been idle for long where it comes from, and have died there.
+  if (!backend->stream.encrypted() && backend->stream.has_unread_or_closed()) {
+    close(std::move(backend));
+    return;
+  }
   if (owner_.shutting_down_ || !serve(backend)) take_back(std::move(backend));
 }
 

@@ -14,6 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kMostForCancel = 15s;
 constexpr std::size_t kMostKept = 64 * 1024;  // for a client that does not read, before it is read from no more
+constexpr int kPreparingsMax = 3;             // that are lost with their connections, for one message
 constexpr int kChunksInARow = 8;              // from one shard to one client before the others have their turn
 
 }  // namespace
@@ -498,11 +499,18 @@ void Session::backend_lost(const std::string& how) {
       "lost a connection to a shard",
       {{"shard", lease_->shard}, {"user", user_.user}, {"sqlstate", error.sqlstate}, {"error", error.message}});
   const bool repeats = unit_.refused && pins_ == 0;
+  // The client's message has not been sent: it comes again, and another connection is taken for it.
+  const bool unsent =
+      std::exchange(preparing_, false) && pins_ == 0 && !in_.empty() && ++preparings_lost_ <= kPreparingsMax;
   if (!repeats) {
     end_unit();
     unit_.refused = unit_.doubted = false;
   }
-  if (repeats) {
+  if (unsent) {
+    executor::Outbox nowhere;
+    (void)relay_.abandon(error, nowhere);
+    begun_ = wrote_ = untouched_ = false;
+  } else if (repeats) {
     // The client has been told nothing of it and the shard has kept nothing, as for one whose connection lives
     // on: it is run again.
     executor::Outbox nowhere;

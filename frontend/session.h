@@ -487,6 +487,8 @@ class Session {
   std::uint64_t batch_ = 0;   // Syncs so far
   std::size_t unsynced_ = 0;  // extended messages sent since the last Sync
   bool executed_ = false;     // an Execute has been sent since the last Sync
+  bool preparing_ = false;    // nothing is outstanding but what the router prepares before the next message
+  int preparings_lost_ = 0;   // of that message, with their connections
   bool local_skip_ = false;   // ignore everything up to the client's next Sync
   bool unfed_ = false;        // in_ may hold a whole message
   bool client_eof_ = false;

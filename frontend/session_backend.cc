@@ -197,7 +197,11 @@ io::Task<> Session::look_at_session_state() {
 bool Session::settle() {
   bool moved = false;
   plan_ends();
-  if (unsynced_ == 0) end_unit();
+  preparing_ = false;
+  if (unsynced_ == 0) {
+    end_unit();
+    preparings_lost_ = 0;
+  }
   if (blocked_ == Blocked::kOnAnswers && (!lease_ || lease_->cancels->under_way == 0)) {
     blocked_ = Blocked::kNo;
     unfed_ = !in_.empty();

@@ -73,6 +73,7 @@ bool Session::is_prepared_here(const ClientStatementRef& handle) {
 bool Session::prepare_on_backend(const ClientStatementRef& handle, bool with_sync) {
   if (is_prepared_here(handle)) return true;
   const executor::PreparedRef& statement = handle->statement;
+  preparing_ = relay_.idle() && unsynced_ == 0 && lease_->status == wire::TransactionStatus::kIdle;
   std::string& out = lease_->out.compose();
   const auto limit = static_cast<std::size_t>(std::max(worker_.pools().config().prepared_statements, 1));
   if (const auto oldest = lease_->prepared.oldest_beyond(limit)) {

@@ -323,5 +323,24 @@ TEST(Pool, ADirtyConnectionIsClosedAndADeadOneIsNotGivenOut) {
   Stage(config(5)).run(Story::tell);
 }
 
+// The process was frozen in the midst of a round, and its loop's time does not know of it.
+TEST(Pool, OneThatHasDiedSinceIsNotGivenOutInTheSameRound) {
+  struct Story {
+    static io::Task<> tell(ThreadPools* pools) {
+      io::Waiter waiter(pools->loop());
+      BackendPool& pool = pools->pool_for(login(), options(0));
+      auto taking = take(pools, 0, &waiter);
+      BackendLease lease = co_await std::move(taking);
+      const auto pid = lease->key.pid;
+      lease.release();
+      pgtest::psql(cluster().dsn(), "SELECT pg_terminate_backend(" + std::to_string(pid) + ", 20000)");
+      BackendLease again = pool.try_acquire(Settings::none());
+      EXPECT_FALSE(again) << "it is the one that was ended";
+      EXPECT_EQ(pool.slots()->open(), 0);
+    }
+  };
+  Stage(config(5)).run(Story::tell);
+}
+
 }  // namespace
 }  // namespace kintsugi::executor

@@ -118,6 +118,22 @@ class Refused : public ::testing::Test {
       EXPECT_EQ(holder_->query("COMMIT"), "C(COMMIT) Z(I)");
     }
   }
+  void lose_preparation(const std::string& statement, const std::string& answer) {
+    RawClient client(port_);
+    EXPECT_EQ(client.exchange(Batch().parse("q", statement).sync()), "1 Z(I)");
+    RawClient other(port_);  // has the connection that knows it
+    EXPECT_EQ(other.query("BEGIN"), "C(BEGIN) Z(T)");
+    EXPECT_EQ(other.query("SELECT up FROM fence"), "T D(t) C(SELECT 1) Z(T)");
+    const std::uint64_t before = counted();
+    close_gate();
+    client.send(Batch().bind("", "q").describe('P', "").execute().sync());
+    end_connection(statement, false);
+    source_->let_go();
+    EXPECT_EQ(client.until_ready(), answer);
+    EXPECT_EQ(counted(), before + 1);
+    EXPECT_EQ(client.query("SELECT 2"), "T D(2) C(SELECT 1) Z(I)");
+    EXPECT_EQ(other.query("COMMIT"), "C(COMMIT) Z(I)");
+  }
   std::uint64_t counted() {
     std::uint64_t sum = 0;
     const auto load = server_->load();
@@ -204,6 +220,18 @@ TEST_F(Refused, AReadWhoseConnectionEndedBeforeItsAnswer) {
   source_->lapse();
   source_->let_go();
   EXPECT_EQ(client.until_ready(), "T D(7) C(SELECT 1) Z(I)");
+}
+
+// What the router prepares by itself, on a connection that does not have the client's statement yet, is lost
+// with the connection. The client's own message has not been sent: it goes to another, be it a read or a write,
+// with the lease or without.
+TEST_F(Refused, AReadWhosePreparationIsLost) {
+  lose_preparation("SELECT a FROM gate", "2 T D(7) C(SELECT 1) Z(I)");
+}
+
+TEST_F(Refused, AWriteWhosePreparationIsLost) {
+  lose_preparation("DELETE FROM gate", "2 n C(DELETE 1) Z(I)");
+  EXPECT_EQ(direct("SELECT count(*) FROM gate"), "0");
 }
 
 TEST_F(Refused, AWriteThatTheFenceRefused) {

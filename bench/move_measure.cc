@@ -1,7 +1,8 @@
 // A million rows of 150 bytes from one PostgreSQL to another: by a bare binary COPY | COPY pipe, by an idle
 // move, and by a move under four clients that update as fast as they can. Prints the figures, writes each
-// write's wait over time to the directory that is named, for bench/move.py to draw. Usage: kg_move_measure
-// [DIRECTORY] [ROWS]
+// write's wait over time to the directory that is named, for bench/move_picture.py to draw. The waits are told
+// for each step of the move, beside those of the same writers without one. Usage: kg_move_measure [DIRECTORY]
+// [ROWS] [MOVES under load]
 #include <atomic>
 #include <cstdio>
 #include <fstream>
@@ -24,6 +25,7 @@ namespace edit = shardmap::edit;
 
 constexpr int kTenants = 1000;
 constexpr int kClients = 4;
+constexpr auto kAlone = 10s;  // the writers, before each move: what this machine does to them by itself
 
 double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -43,7 +45,8 @@ struct Wait {
 
 class Measure {
  public:
-  Measure(std::string directory, int rows) : directory_(std::move(directory)), rows_(rows) {
+  Measure(std::string directory, int rows, int moves)
+      : directory_(std::move(directory)), rows_(rows), moves_(moves) {
     const pgtest::ClusterOptions server{{"fsync = on", "shared_buffers = 512MB", "max_wal_size = 4GB",
                                          "checkpoint_timeout = 1h", "wal_retrieve_retry_interval = 200ms"}};
     for (auto& cluster : clusters_) {
@@ -138,6 +141,11 @@ class Measure {
       std::printf("    %8.3f s  %s\n", time_of(event.at) - at(job, "preparing"), event.what.c_str());
   }
 
+  struct Run {
+    double alone_from, from, to;  // seconds of the run; before `from` the writers are alone
+    JobInfo job;
+  };
+
   void under_load(double pipe) {
     SmallRouter router(store_dsn_, "router");
     std::atomic<bool> stop{false};
@@ -166,34 +174,62 @@ class Measure {
         bounced += client.bounced;
       });
     }
-    std::this_thread::sleep_for(5s);
-    const double from = seconds(Clock::now() - began);
-    const JobInfo job = move("s1");
-    const double to = seconds(Clock::now() - began);
+    std::vector<Run> runs;
+    for (int i = 0; i < moves_; ++i) {
+      std::this_thread::sleep_for(2s);  // what the last one has left to the disks
+      Run& run = runs.emplace_back();
+      run.alone_from = seconds(Clock::now() - began);
+      std::this_thread::sleep_for(kAlone);
+      run.from = seconds(Clock::now() - began);
+      run.job = move(i % 2 == 0 ? "s1" : "s2");
+      run.to = seconds(Clock::now() - began);
+    }
     std::this_thread::sleep_for(3s);
     stop = true;
     for (std::thread& client : clients) client.join();
-    tell("move under load", job, pipe);
-    report(waits, from, to, bounced);
-    write_series(waits, job, day_began);
+    for (const Run& run : runs) {
+      tell("move under load", run.job, pipe);
+      report(waits, run, day_began);
+    }
+    std::printf("%d writes met the fence\n", bounced.load());
+    write_series(waits, runs.back().job, day_began);
   }
 
-  static void report(const std::vector<std::vector<Wait>>& waits, double from, double to, int bounced) {
+  // Of the writes that were under way at some time between the two.
+  struct Spread {
+    std::size_t writes = 0;
+    double longest = 0, p999 = 0, median = 0;
+  };
+  static Spread spread(const std::vector<std::vector<Wait>>& waits, double from, double to) {
     std::vector<double> during;
-    std::size_t before = 0;
     for (const auto& some : waits) {
       for (const Wait& wait : some) {
         if (wait.at_s >= from && wait.at_s - wait.ms / 1000 <= to) during.push_back(wait.ms);
-        if (wait.at_s > 1 && wait.at_s < from) ++before;
       }
     }
+    if (during.empty()) return {};
     std::sort(during.begin(), during.end());
-    std::printf(
-        "writes while moving       %8.0f /s, before it %8.0f /s; longest wait %.1f ms, 99.9th percentile %.1f "
-        "ms, median "
-        "%.2f ms; %d met the fence\n",
-        static_cast<double>(during.size()) / (to - from), static_cast<double>(before) / (from - 1),
-        during.back(), during[during.size() * 999 / 1000], during[during.size() / 2], bounced);
+    return {during.size(), during.back(), during[during.size() * 999 / 1000], during[during.size() / 2]};
+  }
+
+  static void report(const std::vector<std::vector<Wait>>& waits, const Run& run, double day_began) {
+    const auto line = [&](const std::string& what, double from, double to) {
+      const Spread its = spread(waits, from, to);
+      std::printf("    %-28s %6.2f s  %8.0f writes/s  longest %6.1f ms  99.9th %6.1f ms  median %5.2f ms\n",
+                  what.c_str(), to - from, static_cast<double>(its.writes) / (to - from), its.longest, its.p999,
+                  its.median);
+    };
+    line("writers alone before it", run.alone_from, run.from);
+    line("the whole move", run.from, run.to);
+    // Each state with the steps that the history names, up to the next.
+    std::vector<std::pair<double, std::string>> marks;
+    for (const JobEvent& event : run.job.history) marks.emplace_back(time_of(event.at) - day_began, event.what);
+    std::stable_sort(marks.begin(), marks.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      const double end = i + 1 < marks.size() ? marks[i + 1].first : run.to;
+      if (end > marks[i].first) line("from " + marks[i].second.substr(0, 22), marks[i].first, end);
+    }
   }
 
   void write_series(const std::vector<std::vector<Wait>>& waits, const JobInfo& job, double day_began) const {
@@ -211,6 +247,7 @@ class Measure {
 
   std::string directory_;
   int rows_;
+  int moves_;  // under load
   std::unique_ptr<pgtest::Cluster> clusters_[2];
   std::string store_dsn_;
   std::unique_ptr<shardmap::MapStore> store_;
@@ -222,7 +259,8 @@ class Measure {
 
 int main(int count, char** arguments) {
   try {
-    kintsugi::splitmerge::Measure(count > 1 ? arguments[1] : "", count > 2 ? std::atoi(arguments[2]) : 1000000)
+    kintsugi::splitmerge::Measure(count > 1 ? arguments[1] : "", count > 2 ? std::atoi(arguments[2]) : 1000000,
+                                  count > 3 ? std::atoi(arguments[3]) : 1)
         .run();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "kg_move_measure: %s\n", problem.what());

@@ -4,9 +4,11 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/sql_quote.h"
 #include "shardmap/failpoint.h"
 #include "shardmap/json.h"
 #include "shardmap/local_map.h"
+#include "shardmap/pg_session.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -84,6 +86,32 @@ struct Concerned {
   template <class Other>
   void operator()(const Other&) {}
 };
+
+// 2BP01 where a sharded table has rows on a shard that has no shardlets.
+Status check_empty(const ShardMap& map, const Shard& shard, Deadline deadline) {
+  auto session = PgSession::connect(shard.dsn, true, deadline);
+  if (!session) {
+    log::warning("a shard is dropped that nobody can look at",
+                 {{"shard", shard.name}, {"reason", session.error().message}});
+    return {};
+  }
+  std::string tables;
+  for (const Mapping* mapping : map.mappings()) {
+    for (const Table* table : map.tables_of(mapping->name())) {
+      const std::string name = quote_identifier(table->schema) + "." + quote_identifier(table->name);
+      KG_TRY(const auto there,
+             (*session)->query("SELECT to_regclass($1) IS NOT NULL", {SqlValue::text(name)}, deadline));
+      if (there.at(0).at(0) != "t") continue;
+      KG_TRY(const auto rows, (*session)->query("SELECT EXISTS (SELECT FROM " + name + ")", {}, deadline));
+      if (rows.at(0).at(0) == "t") tables += (tables.empty() ? "" : ", ") + table->display();
+    }
+  }
+  if (tables.empty()) return {};
+  return fail(Error{
+      "2BP01", "shard \"" + shard.name + "\" has no shardlets and is not empty: there are rows in " + tables,
+      "They were written past the routers, or their shardlet was dropped.",
+      "Look at them there, and delete them or bring them where their keys belong.", 0});
+}
 
 }  // namespace
 
@@ -247,6 +275,8 @@ Result<MapPtr> MapChange::drop_shard(const std::string& name, Deadline deadline)
   KG_TRY(const StoredMap base, store_.load(deadline));
   const Shard* shard = base.map->shard_named(name);
   if (shard == nullptr) return fail(sqlstate::kUndefinedObject, "shard \"" + name + "\" does not exist");
+  KG_TRY([[maybe_unused]] const MapPtr without, apply(*base.map, {edit::DropShard{name}}));
+  KG_CHECK(check_empty(*base.map, *shard, shard_deadline(deadline)));
   std::vector<NoteChange> notes;
   const std::string intent = intent_body("drop", shard->dsn, name);
   if (!shard->identity.empty()) notes.push_back({kIntent, shard->identity, intent, {}});

@@ -161,7 +161,7 @@ Status MapDraft::apply(const edit::DropShard& op) {
     if (used) return fail("2BP01", "shard " + quoted(op.name) + " is the home of tables");
     if (next_->shards_.size() > 1) {
       return fail("2BP01", "shard " + quoted(op.name) + " is the home shard",
-                  "Make another shard the home first.");
+                  "It has the tables that are neither sharded nor replicated, and cannot be removed.");
     }
     next_->home_ = 0;
   }
@@ -299,6 +299,11 @@ Status MapDraft::apply(const edit::AlterShardlet& op) {
   KG_TRY(const Shardlet shardlet, need_shardlet(op.name));
   const bool renamed = op.new_name && *op.new_name != op.name;
   if (renamed) KG_CHECK(check_free_shardlet_name(*op.new_name));
+  if (renamed && shardlet.state == ShardletState::kHeld) {
+    return fail(sqlstate::kObjectInUse,
+                "shardlet " + quoted(op.name) + " is being handed over to another shard",
+                "Try again in a moment.");
+  }
   ShardId shard = shardlet.shard;
   if (op.shard) {
     const Shard* now = next_->shard(shard);

@@ -137,6 +137,24 @@ TEST_F(MapChangeTest, LocalMapsFollowTheStore) {
   EXPECT_EQ(pgtest::psql(dsn("two"), "SELECT count(*) FROM pg_namespace WHERE nspname = 'kintsugi'"), "0");
 }
 
+// No shardlet has them: somebody has brought them there past the routers, and nobody would find them any more.
+TEST_F(MapChangeTest, AShardWithRowsOfAShardedTableIsNotLetGo) {
+  build();
+  pgtest::psql(dsn("two"), "CREATE TABLE orders (tenant bigint); CREATE TABLE other (id int)");
+  ASSERT_TRUE(change().edit({edit::AlterShardlet{"b", {}, "s1", {}}}, soon()));
+  pgtest::psql(dsn("two"), "INSERT INTO orders VALUES (7); INSERT INTO other VALUES (7)");
+  const auto refused = change().drop_shard("s2", soon());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sqlstate, "2BP01");
+  EXPECT_NE(refused.error().message.find("there are rows in public.orders"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(disagreement(), "");
+  pgtest::psql(dsn("two"), "DELETE FROM orders");
+  ASSERT_TRUE(change().drop_shard("s2", soon()));
+  EXPECT_EQ(disagreement(), "");
+  pgtest::psql(dsn("two"), "DROP TABLE orders, other");
+}
+
 TEST_F(MapChangeTest, ADatabaseIsOneShardOfOneStore) {
   build();
   const auto twice = change().create_shard({"s3", dsn("one")}, soon());

@@ -194,6 +194,15 @@ TEST(MapEdit, HiddenRangesComeAndGoWithTheirJob) {
   EXPECT_TRUE((*revealed)->mapping("regions")->hidden().empty());
 }
 
+// Whoever hands it over finds it by its name.
+TEST(MapEdit, AShardletThatIsHeldKeepsItsName) {
+  const auto held = apply(*sample(), {edit::AlterShardlet{"b", {}, {}, ShardletState::kHeld}});
+  ASSERT_TRUE(held) << held.error().to_string();
+  EXPECT_EQ(refused(**held, {edit::AlterShardlet{"b", "other", {}, {}}}),
+            "55006 shardlet \"b\" is being handed over to another shard");
+  EXPECT_TRUE(apply(**held, {edit::AlterShardlet{"b", "b", {}, ShardletState::kOnline}}));
+}
+
 TEST(MapEdit, TheShardletStateReachesEveryKeyOfAList) {
   const MapPtr map = sample();
   const auto next = apply(*map, {edit::AlterShardlet{"eu", "europe", "s1", ShardletState::kReadOnly}});

@@ -155,13 +155,16 @@ class Player {
     if (below(2) == 0) op.shard = any_shard();
     if (below(2) == 0) op.state = static_cast<ShardletState>(below(4));
     Model next = model_;
+    bool good = !op.new_name || *op.new_name == op.name || !named(*op.new_name);
     for (auto& [low, entry] : next) {
       if (entry.name != op.name) continue;
+      // Who hands it over knows it by its name.
+      if (op.new_name && *op.new_name != op.name && entry.state == ShardletState::kHeld) good = false;
       if (op.shard) entry.shard = *op.shard;
       if (op.state) entry.state = *op.state;
       if (op.new_name) entry.name = *op.new_name;
     }
-    run({op}, !op.new_name || *op.new_name == op.name || !named(*op.new_name), std::move(next));
+    run({op}, good, std::move(next));
   }
 
   void drop() {

@@ -9,8 +9,19 @@ using shardmap::PgRow;
 using shardmap::PgSession;
 using shardmap::SqlValue;
 
-Result<bool> alter_identity(PgSession& source, const std::string& relation, const std::string& clause,
+// What it is called now; empty: it is gone.
+Result<std::string> name_of(PgSession& source, const PriorIdentity& identity, Deadline deadline) {
+  if (identity.number.empty()) return identity.relation;
+  KG_TRY(const auto rows, source.query("SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN "
+                                       "pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::text::oid",
+                                       {SqlValue::text(identity.number)}, deadline));
+  return rows.empty() ? std::string() : *rows[0][0];
+}
+
+Result<bool> alter_identity(PgSession& source, const PriorIdentity& identity, const std::string& clause,
                             std::chrono::milliseconds lock_timeout, Deadline deadline) {
+  KG_TRY(const std::string relation, name_of(source, identity, deadline));
+  if (relation.empty()) return true;
   const Status done =
       source.script("BEGIN; SET LOCAL lock_timeout = " + std::to_string(lock_timeout.count()) +
                         "; ALTER TABLE " + relation + " REPLICA IDENTITY " + clause + "; COMMIT",
@@ -29,7 +40,8 @@ std::vector<PriorIdentity> identities_to_change(const std::vector<MovedTable>& t
   for (const MovedTable& table : tables) {
     for (const auto* relations : {&table.leaves, &table.parents}) {
       for (const Leaf& relation : *relations) {
-        if (!relation.identified) identities.push_back({relation.name, relation.identity_clause});
+        if (!relation.identified)
+          identities.push_back({relation.name, relation.identity_clause, relation.number});
       }
     }
   }
@@ -40,7 +52,7 @@ Result<bool> set_identities_full(PgSession& source, const std::vector<PriorIdent
                                  std::chrono::milliseconds lock_timeout, Deadline deadline) {
   bool all = true;
   for (const PriorIdentity& each : identities) {
-    KG_TRY(const bool done, alter_identity(source, each.relation, "FULL", lock_timeout, deadline));
+    KG_TRY(const bool done, alter_identity(source, each, "FULL", lock_timeout, deadline));
     all = all && done;
   }
   return all;
@@ -50,7 +62,7 @@ Result<bool> restore_identities(PgSession& source, const std::vector<PriorIdenti
                                 std::chrono::milliseconds lock_timeout, Deadline deadline) {
   bool all = true;
   for (const PriorIdentity& each : identities) {
-    KG_TRY(const bool done, alter_identity(source, each.relation, each.clause, lock_timeout, deadline));
+    KG_TRY(const bool done, alter_identity(source, each, each.clause, lock_timeout, deadline));
     all = all && done;
   }
   return all;

@@ -36,14 +36,37 @@ std::string unhex(std::string_view text) {
 
 Json identities_json(const std::vector<PriorIdentity>& identities) {
   Json json = Json::array();
-  for (const PriorIdentity& each : identities) json.push_back({each.relation, each.clause});
+  for (const PriorIdentity& each : identities) json.push_back({each.relation, each.clause, each.number});
   return json;
 }
 
 std::vector<PriorIdentity> read_identities(const Json& json) {
   std::vector<PriorIdentity> identities;
-  for (const Json& each : json) identities.push_back({each.at(0), each.at(1)});
+  for (const Json& each : json)
+    identities.push_back({each.at(0), each.at(1), each.size() > 2 ? each.at(2).get<std::string>() : ""});
   return identities;
+}
+
+Json table_json(const Table& table) {
+  return {table.schema, table.name, table.map, shardmap::to_json(table.key)};
+}
+
+Table read_table(const Json& json) {
+  Table table{json.at(0), json.at(1), shardmap::TableKind::kSharded, json.at(2), {}};
+  for (const Json& column : json.at(3)) table.key.push_back(column);
+  return table;
+}
+
+Json numbered_json(const std::vector<NumberedTable>& tables) {
+  Json json = Json::array();
+  for (const NumberedTable& each : tables) json.push_back({table_json(each.table), each.number});
+  return json;
+}
+
+std::vector<NumberedTable> read_numbered(const Json& json) {
+  std::vector<NumberedTable> tables;
+  for (const Json& each : json) tables.push_back({read_table(each.at(0)), each.at(1)});
+  return tables;
 }
 
 Json leftovers_json(const std::vector<Leftover>& leftovers) {
@@ -67,8 +90,9 @@ Json work_json(const MoveWork& work) {
   json["ranges"] = Json::array();
   for (const KeyRange& range : work.ranges) json["ranges"].push_back({hex(range.low), hex(range.high)});
   json["tables"] = Json::array();
-  for (const Table& table : work.tables)
-    json["tables"].push_back({table.schema, table.name, table.map, shardmap::to_json(table.key)});
+  for (const Table& table : work.tables) json["tables"].push_back(table_json(table));
+  json["here"] = numbered_json(work.here);
+  json["there"] = numbered_json(work.there);
   json["prior"] = static_cast<int>(work.prior);
   json["identities"] = identities_json(work.identities);
   json["hidden"] = work.hidden;
@@ -89,11 +113,9 @@ MoveWork read_work(const Json& json) {
   work.target = json.at("target");
   for (const Json& range : json.at("ranges"))
     work.ranges.push_back({unhex(range.at(0).get<std::string>()), unhex(range.at(1).get<std::string>())});
-  for (const Json& each : json.at("tables")) {
-    Table table{each.at(0), each.at(1), shardmap::TableKind::kSharded, each.at(2), {}};
-    for (const Json& column : each.at(3)) table.key.push_back(column);
-    work.tables.push_back(std::move(table));
-  }
+  for (const Json& each : json.at("tables")) work.tables.push_back(read_table(each));
+  if (json.contains("here")) work.here = read_numbered(json.at("here"));
+  if (json.contains("there")) work.there = read_numbered(json.at("there"));
   work.prior = static_cast<shardmap::ShardletState>(json.at("prior").get<int>());
   work.identities = read_identities(json.at("identities"));
   work.hidden = json.at("hidden");

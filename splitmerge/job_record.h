@@ -19,7 +19,15 @@ inline constexpr const char* kCounterNote = "job_counter";
 struct PriorIdentity {
   std::string relation;  // quoted, with its schema
   std::string clause;    // "DEFAULT", "NOTHING", "USING INDEX ..."
+  std::string number;    // its oid; empty in records of older routers
   friend bool operator==(const PriorIdentity&, const PriorIdentity&) = default;
+};
+
+// A table as one shard knows it, whatever it is called by now.
+struct NumberedTable {
+  shardmap::Table table;
+  std::string number;  // its oid there
+  friend bool operator==(const NumberedTable&, const NumberedTable&) = default;
 };
 
 // The move that the job is at. What it says is written down before it is done.
@@ -31,11 +39,13 @@ struct MoveWork {
   std::vector<shardmap::Table> tables;  // those of the map when the job began
   shardmap::ShardletState prior = shardmap::ShardletState::kOnline;
   std::vector<PriorIdentity> identities;
-  bool hidden = false;       // the map may hide the range on the target
-  bool arrived = false;      // rows of ours may be on the target; before that, its rows are not ours to delete
-  bool fenced = false;       // the fence may stand
-  bool published = false;    // every router knows the new owner, writes run
-  bool verified = false;     // both sides were compared
+  bool hidden = false;     // the map may hide the range on the target
+  bool arrived = false;    // rows of ours may be on the target; before that, its rows are not ours to delete
+  bool fenced = false;     // the fence may stand
+  bool published = false;  // every router knows the new owner, writes run
+  bool verified = false;   // both sides were compared
+  // The tables that have rows of the move, on the source and on the target; empty: as `tables` says.
+  std::vector<NumberedTable> here, there;
   std::string version;       // of the tables that are copied (version_of); empty: nobody has looked
   std::string committed_at;  // by the source's clock
   friend bool operator==(const MoveWork&, const MoveWork&) = default;

@@ -50,8 +50,9 @@ Result<bool> remove_leftover(const Leftover& leftover, const shardmap::Shard& sh
     }
   }
   for (const PriorIdentity& identity : leftover.identities) {
-    KG_TRY(const bool held,
-           held_for_long(*session, "to_regclass(" + quote_literal(identity.relation) + ")", patience));
+    const std::string relation =
+        identity.number.empty() ? "to_regclass(" + quote_literal(identity.relation) + ")" : identity.number;
+    KG_TRY(const bool held, held_for_long(*session, relation, patience));
     if (held) {
       done = false;
       continue;

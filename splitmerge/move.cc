@@ -10,7 +10,6 @@
 #include "splitmerge/disk_space.h"
 #include "splitmerge/missing_tables.h"
 #include "splitmerge/preconditions.h"
-#include "splitmerge/row_delete.h"
 
 namespace kintsugi::splitmerge {
 namespace {
@@ -167,8 +166,7 @@ Status Move::prepare() {
   KG_CHECK(upgrade_shards());
   KG_CHECK(drop_following());
   if (work().arrived) {
-    const std::string name = job_name(stored_.map->store_id(), lease_.id());
-    KG_CHECK(delete_rows(stored_.map->shard(work().target)->dsn, name, tables_, tuning_, lease_));
+    KG_CHECK(delete_what_arrived());
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = false; }));
   }
   const MoveMode mode = lease_.record().info.request.mode;
@@ -176,18 +174,25 @@ Status Move::prepare() {
   KG_TRY(const auto reasons, reasons_against(*source_, *target_, tables_, mode, false, soon()));
   if (!reasons.empty()) return fail(refusal(reasons));
   KG_CHECK(hide());
+  KG_TRY(auto here, number_tables(*source_));
+  KG_TRY(auto there, number_tables(*target_));
+  const auto known = [&](JobRecord& record) {
+    record.work.version = version_;
+    record.work.here = std::move(here);
+    record.work.there = std::move(there);
+  };
   if (!online()) {
-    return lease_.update([this](JobRecord& record) {
+    return lease_.update([&known](JobRecord& record) {
       to(JobState::kFenced)(record);
       record.work.fenced = true;
-      record.work.version = version_;
+      known(record);
     });
   }
   if (!tables_.empty()) KG_CHECK(follow_from_here());
-  KG_CHECK(lease_.update([this](JobRecord& record) {
+  KG_CHECK(lease_.update([&known](JobRecord& record) {
     to(JobState::kCopying)(record);
     record.work.arrived = true;
-    record.work.version = version_;
+    known(record);
   }));
   failpoint("move: prepared");
   return {};
@@ -235,7 +240,7 @@ Status Move::copy_and_subscribe() {
   std::string snapshot = slot_ ? slot_->snapshot : "";
   const RawLink::GoOn go_on = [this] { return lease_.go_on(true); };
   if (!online()) {
-    if (work().arrived) KG_CHECK(delete_rows(target_dsn, name, tables_, tuning_, lease_));
+    if (work().arrived) KG_CHECK(delete_what_arrived());
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = true; }));
     KG_TRY(frozen, RawLink::open(source_dsn, name, false, lease_, soon()));
     KG_TRY(const auto rows,
@@ -356,7 +361,6 @@ Status Move::publish() {
 Status Move::clean(const JobLease::Change& last) {
   KG_CHECK(connect());
   failpoint("move: cleaning");
-  const std::string name = job_name(stored_.map->store_id(), lease_.id());
   // What follows the source goes first: it keeps the source's log from being recycled.
   KG_CHECK(drop_following());
   KG_CHECK(restore_what_was());
@@ -364,7 +368,7 @@ Status Move::clean(const JobLease::Change& last) {
   KG_TRY(const auto dead,
          wait_until_taken(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
   if (!dead.empty()) KG_CHECK(send_away_the_dead(work().committed_at));
-  KG_CHECK(delete_rows(stored_.map->shard(work().source)->dsn, name, tables_, tuning_, lease_));
+  KG_CHECK(delete_rows_on(*source_, work().source, work().here));
   failpoint("move: cleaned");
   KG_CHECK(take_away_fence());
   failpoint("move: fence dropped");
@@ -396,10 +400,7 @@ Status Move::undo() {
     KG_CHECK(restore_what_was());
     failpoint("undo: source as it was");
     KG_CHECK(target);
-    if (work().arrived) {
-      const std::string name = job_name(stored_.map->store_id(), lease_.id());
-      KG_CHECK(delete_rows(stored_.map->shard(work().target)->dsn, name, tables_, tuning_, lease_));
-    }
+    if (work().arrived) KG_CHECK(delete_what_arrived());
     failpoint("undo: target as it was");
   }
   const shardmap::ShardId target = work().target;

@@ -56,6 +56,10 @@ class Move {
   Status connect_source();
   Status connect_target();
   Status connect();
+  Result<std::vector<NumberedTable>> number_tables(shardmap::PgSession& shard);
+  Status delete_rows_on(shardmap::PgSession& shard, shardmap::ShardId id,
+                        const std::vector<NumberedTable>& numbered);
+  Status delete_what_arrived();
   Status upgrade_shards();
   Status step_shards(bool source, bool target);
   Status retry_locks(const std::function<Result<bool>()>& attempt, bool may_cancel);

@@ -5,6 +5,7 @@
 #include "base/sql_quote.h"
 #include "shardmap/local_map.h"
 #include "splitmerge/move.h"
+#include "splitmerge/row_delete.h"
 
 namespace kintsugi::splitmerge {
 namespace {
@@ -53,12 +54,55 @@ Status Move::connect_source() {
   source_swept_ = true;
   source_ = *std::move(session);
   std::vector<MovedTable> named;
-  for (const shardmap::Table& table : work().tables)
-    named.emplace_back().name = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+  std::vector<shardmap::Table> there;
+  for (const shardmap::Table& table : work().tables) {
+    const std::string quoted = quote_identifier(table.schema) + "." + quote_identifier(table.name);
+    KG_TRY(const auto exists,
+           source_->query("SELECT to_regclass($1) IS NOT NULL", {SqlValue::text(quoted)}, soon()));
+    if (exists.at(0).at(0) != "t") continue;  // dropped since, and its rows with it
+    named.emplace_back().name = quoted;
+    there.push_back(table);
+  }
   KG_TRY(version_, version_of(*source_, named, soon()));
-  KG_TRY(tables_,
-         describe(*source_, *stored_.map->mapping(lease_.record().map), work().tables, work().ranges, soon()));
+  KG_TRY(tables_, describe(*source_, *stored_.map->mapping(lease_.record().map), there, work().ranges, soon()));
   return {};
+}
+
+Result<std::vector<NumberedTable>> Move::number_tables(PgSession& shard) {
+  std::vector<NumberedTable> numbered;
+  for (const MovedTable& table : tables_) {
+    KG_TRY(const auto rows, shard.query("SELECT to_regclass($1)::oid", {SqlValue::text(table.name)}, soon()));
+    if (rows.at(0).at(0)) numbered.push_back({table.table, *rows[0][0]});
+  }
+  return numbered;
+}
+
+// The rows of the range in the tables that the move has worked with, whatever they are called by now. A name
+// that goes while they are deleted is an error, and whoever tries again finds the new one.
+Status Move::delete_rows_on(PgSession& shard, shardmap::ShardId id,
+                            const std::vector<NumberedTable>& numbered) {
+  std::vector<shardmap::Table> tables;
+  for (const NumberedTable& each : numbered) {
+    KG_TRY(const auto rows, shard.query("SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON "
+                                        "n.oid = c.relnamespace WHERE c.oid = $1::text::oid",
+                                        {SqlValue::text(each.number)}, soon()));
+    if (rows.empty()) continue;  // dropped since, and its rows with it
+    shardmap::Table& table = tables.emplace_back(each.table);
+    table.schema = *rows[0][0];
+    table.name = *rows[0][1];
+    const shardmap::Table* now = stored_.map->table(table.schema, table.name);
+    if (now != nullptr && now->map == table.map) table.key = now->key;
+  }
+  const shardmap::Mapping& mapping = *stored_.map->mapping(lease_.record().map);
+  KG_TRY(const auto described, numbered.empty() ? Result<std::vector<MovedTable>>(tables_)
+                                                : describe(shard, mapping, tables, work().ranges, soon()));
+  const std::string name = job_name(stored_.map->store_id(), lease_.id());
+  KG_CHECK(delete_rows(stored_.map->shard(id)->dsn, name, described, tuning_, lease_));
+  return {};
+}
+
+Status Move::delete_what_arrived() {
+  return delete_rows_on(*target_, work().target, work().there);
 }
 
 Status Move::connect_target() {

@@ -29,7 +29,7 @@ constexpr const char* kLeaves =
     "(SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary) OR NOT EXISTS (SELECT FROM "
     "pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid IN "
     "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), greatest(c.reltuples, 0), "
-    "c.relkind = 'p' FROM "
+    "c.relkind = 'p', c.oid FROM "
     "(SELECT $1::text::regclass AS relid UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) t JOIN "
     "pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_index i ON "
     "i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
@@ -144,9 +144,9 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
   moved.inside = "true";
   for (const std::string& column : table.key) moved.key.push_back(quote_identifier(column));
   KG_TRY(const auto there,
-         session.query("SELECT to_regclass($1) IS NOT NULL", {SqlValue::text(moved.name)}, deadline));
-  if (there.at(0).at(0) != "t")
-    return fail("42P01", "table " + table.display() + " does not exist on the shard");
+         session.query("SELECT to_regclass($1)::oid", {SqlValue::text(moved.name)}, deadline));
+  if (!there.at(0).at(0)) return fail("42P01", "table " + table.display() + " does not exist on the shard");
+  moved.number = *there[0][0];
   KG_TRY(const auto columns, session.query(kColumns, {SqlValue::text(moved.name)}, deadline));
   std::string parts;
   for (const PgRow& row : columns) {
@@ -157,7 +157,7 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
   KG_TRY(const auto leaves,
          session.query(kLeaves, {SqlValue::text(moved.name), SqlValue::text(array_of(table.key))}, deadline));
   for (const PgRow& row : leaves) {
-    Leaf leaf{*row[0], row[3] == "t", *row[2], row[4] == "t", "", ""};
+    Leaf leaf{*row[0], *row[7], row[3] == "t", *row[2], row[4] == "t", "", ""};
     KG_TRY(const auto obstacles, session.query(kObstacles, {SqlValue::text(leaf.name)}, deadline));
     leaf.not_followed = *obstacles.at(0).at(0);
     leaf.not_moved = *obstacles[0][1];

@@ -14,6 +14,7 @@ namespace kintsugi::splitmerge {
 // A relation that holds rows: the table itself, or a partition of it.
 struct Leaf {
   std::string name;             // quoted, with its schema
+  std::string number;           // its oid: what it is known by when somebody gives it another name
   bool identified = true;       // its replica identity has all key columns: a row filter on them is allowed
   std::string identity_clause;  // what ALTER TABLE ... REPLICA IDENTITY would need to make it as it is
   bool can_be_full = true;      // every column's type has an equality, or there is a primary key on the target
@@ -34,6 +35,7 @@ struct LookupKey {
 struct MovedTable {
   shardmap::Table table;
   std::string name;                  // quoted, with its schema
+  std::string number;                // its oid
   std::vector<std::string> columns;  // quoted; what is copied: all but the generated
   std::string checksum;              // an expression, bigint, over all columns of a row
   std::vector<std::string> key;      // quoted

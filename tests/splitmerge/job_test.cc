@@ -81,7 +81,9 @@ TEST(Job, ARecordIsReadAsItWasWritten) {
   record.work.ranges = {{std::string("\x00\xff", 2), std::string("\x01", 1)}};
   record.work.tables = {{"public", "T\"", shardmap::TableKind::kSharded, "m", {"k 1", "k2"}}};
   record.work.prior = shardmap::ShardletState::kReadOnly;
-  record.work.identities = {{"public.t", "USING INDEX x"}};
+  record.work.identities = {{"public.t", "USING INDEX x", "16385"}};
+  record.work.here = {{record.work.tables[0], "16386"}};
+  record.work.there = {{record.work.tables[0], "16387"}};
   record.work.hidden = record.work.arrived = record.work.fenced = true;
   record.work.published = record.work.verified = true;
   record.work.committed_at = "2026-11-18";

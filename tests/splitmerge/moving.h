@@ -138,6 +138,31 @@ class Moving : public testing::Test {
     const JobInfo submitted = must(jobs().submit(request, soon()));
     return must(jobs().wait(submitted.id, soon()));
   }
+  JobInfo until_copying(std::uint64_t id) {
+    for (const Deadline patience = soon();; std::this_thread::sleep_for(1ms)) {
+      const JobInfo job = must(jobs().show(id, soon()));
+      if (job.state >= JobState::kCopying || patience.passed()) return job;
+    }
+  }
+  // A move of b to s2 that has copied and compared its rows and waits for a transaction on the source.
+  std::uint64_t move_that_waits(const JobRunnerOptions& with = options()) {
+    start_runner(with);
+    JobRequest request = move_of("b", "s2");
+    request.max_rate = 500000;
+    const std::uint64_t id = must(jobs().submit(request, soon())).id;
+    until_copying(id);  // making a slot waits for transactions: this one comes behind it
+    writer_ = std::make_unique<pgtest::Connection>(dsn(1));
+    writer_->query("BEGIN");
+    writer_->query("UPDATE orders SET note = 'slow' WHERE tenant = 199 AND id = 1");
+    while (must(jobs().show(id, soon())).state < JobState::kFenced) std::this_thread::sleep_for(2ms);
+    return id;
+  }
+  // The transaction ends, and with it the move.
+  JobInfo end_of(std::uint64_t id) {
+    if (writer_) writer_->query("COMMIT");
+    writer_.reset();
+    return must(jobs().wait(id, soon()));
+  }
   static std::string story(const JobInfo& job) {
     std::string text = "job " + std::to_string(job.id) + " is " + std::string(name_of(job.state));
     if (job.error) text += ": " + job.error->to_string();
@@ -227,6 +252,7 @@ class Moving : public testing::Test {
   static inline std::unique_ptr<pgtest::Cluster> clusters_[2];
   std::unique_ptr<MapStore> store_;
   std::vector<std::unique_ptr<JobRunner>> runners_;
+  std::unique_ptr<pgtest::Connection> writer_;
 };
 
 }  // namespace kintsugi::splitmerge

@@ -101,6 +101,13 @@ Status Move::check_unchanged(const ShardMap& map) const {
   return {};
 }
 
+Status Move::check_state(const ShardMap& map, ShardletState state) const {
+  const auto shardlet = map.shardlet(work().shardlet);
+  if (shardlet && shardlet->state == state) return {};
+  return fail(sqlstate::kSerializationFailure,
+              "somebody has changed the state of shardlet \"" + work().shardlet + "\" at this moment");
+}
+
 void Move::mark(std::string what) {
   marks_.push_back({utc_now(), std::move(what)});
 }

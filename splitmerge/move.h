@@ -75,6 +75,7 @@ class Move {
   // ---- parts of the steps
   void forget();
   Status check_unchanged(const shardmap::ShardMap& map) const;
+  Status check_state(const shardmap::ShardMap& map, shardmap::ShardletState state) const;
   Status make_tables();
   Status hide();
   Status follow_from_here();

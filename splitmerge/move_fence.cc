@@ -48,15 +48,19 @@ std::string slow_holders(const std::vector<MovedTable>& tables, milliseconds age
 
 // The shardlet is held: routers let no new write through.
 Status Move::hold() {
+  KG_TRY(stored_, map_.newest(soon()));
   const auto now = stored_.map->shardlet(work().shardlet);
   if (!now || now->state == ShardletState::kHeld) return {};
+  // Somebody may have set it offline since the move began: so it is to be afterwards, too.
+  const ShardletState prior = now->state;
   KG_TRY(stored_, lease_.commit(
                       map_,
-                      [this](const ShardMap& map) -> Result<MapEdit> {
+                      [this, prior](const ShardMap& map) -> Result<MapEdit> {
                         KG_CHECK(check_unchanged(map));
+                        KG_CHECK(check_state(map, prior));
                         return MapEdit{edit::AlterShardlet{work().shardlet, {}, {}, ShardletState::kHeld}};
                       },
-                      [](JobRecord&) {}, false, soon()));
+                      [prior](JobRecord& record) { record.work.prior = prior; }, false, soon()));
   failpoint("move: held");
   // Nothing rests on this: a write that comes in spite of it meets the fence.
   (void)wait_until_seen(store_, stored_.map->epoch(), Deadline::in(tuning_.hold_seen_wait));
@@ -138,6 +142,7 @@ Status Move::drain() {
 Status Move::commit() {
   const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
     KG_CHECK(check_unchanged(map));
+    KG_CHECK(check_state(map, ShardletState::kHeld));
     const std::string& target = map.shard(work().target)->name;
     const std::string& source = map.shard(work().source)->name;
     return MapEdit{edit::RevealRanges{job_key()},

@@ -120,6 +120,30 @@ TEST_F(ChaosTest, KilledBetweenAnyTwoStepsAnotherFinishes) {
   expect_all(load);
 }
 
+// Whatever somebody sets while a shardlet is handed over, it is so afterwards.
+TEST_F(ChaosTest, AStateThatIsSetInTheMidstOfTheHandOverIsKept) {
+  bool offline = false;
+  for (const char* point : {"move: copied", "move: held", "move: verified", "move: before commit",
+                            "move: after commit", "move: online"}) {
+    const ShardletState state = (offline = !offline) ? ShardletState::kOffline : ShardletState::kReadOnly;
+    const std::string to = other("b");
+    const JobInfo job = must(jobs().submit(move_of("b", to), soon()));
+    {
+      RunnerProcess process(store_dsn(), point);
+      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point;
+    }
+    must(change().edit({edit::AlterShardlet{"b", {}, {}, state}}, soon()));
+    start_runner();
+    const JobInfo ended = must(jobs().wait(job.id, soon()));
+    EXPECT_EQ(ended.state, JobState::kDone) << point << "\n" << story(ended);
+    EXPECT_EQ(owner_of("b"), to) << point;
+    EXPECT_EQ(map()->shardlet("b")->state, state) << point << "\n" << story(ended);
+    runners_.clear();
+    must(change().edit({edit::AlterShardlet{"b", {}, {}, ShardletState::kOnline}}, soon()));
+    expect_clean();
+  }
+}
+
 TEST_F(ChaosTest, OfflineMovesAreFinishedToo) {
   for (const char* point : {"move: hidden", "move: held", "move: fence raised", "move: copied",
                             "move: verified", "move: after commit", "move: online", "move: cleaned"}) {

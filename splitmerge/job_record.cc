@@ -101,6 +101,7 @@ Json work_json(const MoveWork& work) {
   json["published"] = work.published;
   json["verified"] = work.verified;
   json["version"] = work.version;
+  json["version_there"] = work.version_there;
   json["committed_at"] = work.committed_at;
   return json;
 }
@@ -124,6 +125,7 @@ MoveWork read_work(const Json& json) {
   work.published = json.at("published");
   work.verified = json.at("verified");
   work.version = json.value("version", "");
+  work.version_there = json.value("version_there", "");
   work.committed_at = json.at("committed_at");
   return work;
 }

@@ -36,7 +36,7 @@ struct MoveWork {
   shardmap::ShardId source = 0;
   shardmap::ShardId target = 0;
   std::vector<shardmap::KeyRange> ranges;
-  std::vector<shardmap::Table> tables;  // those of the map when the job began
+  std::vector<shardmap::Table> tables;  // those of the map when they were copied
   shardmap::ShardletState prior = shardmap::ShardletState::kOnline;
   std::vector<PriorIdentity> identities;
   bool hidden = false;     // the map may hide the range on the target
@@ -46,8 +46,9 @@ struct MoveWork {
   bool verified = false;   // both sides were compared
   // The tables that have rows of the move, on the source and on the target; empty: as `tables` says.
   std::vector<NumberedTable> here, there;
-  std::string version;       // of the tables that are copied (version_of); empty: nobody has looked
-  std::string committed_at;  // by the source's clock
+  std::string version;        // of the tables that are copied (version_of); empty: nobody has looked
+  std::string version_there;  // the same, of the target's
+  std::string committed_at;   // by the source's clock
   friend bool operator==(const MoveWork&, const MoveWork&) = default;
 };
 

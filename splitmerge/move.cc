@@ -36,6 +36,12 @@ Deadline soon() {
   return Deadline::in(kShardDeadline);
 }
 
+std::vector<shardmap::Table> tables_of(const ShardMap& map, const std::string& mapping) {
+  std::vector<shardmap::Table> tables;
+  for (const shardmap::Table* table : map.tables_of(mapping)) tables.push_back(*table);
+  return tables;
+}
+
 JobLease::Change to(JobState state) {
   return [state](JobRecord& record) {
     record.info.state = state;
@@ -75,7 +81,7 @@ Status Move::begin(const std::string& name, const std::string& target) {
   work.target = shard->id;
   work.ranges = ranges_of(*shardlet);
   work.prior = shardlet->state;
-  for (const shardmap::Table* table : map.tables_of(shardlet->map)) work.tables.push_back(*table);
+  work.tables = tables_of(map, shardlet->map);
   if (shardlet->state == ShardletState::kHeld)
     return fail(sqlstate::kObjectInUse, "another job works on shardlet \"" + name + "\"");
   return lease_.update([&](JobRecord& record) {
@@ -94,10 +100,8 @@ Status Move::check_unchanged(const ShardMap& map) const {
     return fail("55000", name + " is on another shard than when the move began");
   if (ranges_of(*shardlet) != work().ranges)
     return fail("55000", name + " has other keys than when the move began");
-  std::vector<shardmap::Table> tables;
-  for (const shardmap::Table* table : map.tables_of(shardlet->map)) tables.push_back(*table);
-  if (tables != work().tables)
-    return fail("55000", "map \"" + shardlet->map + "\" has other tables than when the move began");
+  if (tables_of(map, shardlet->map) != work().tables)
+    return fail(kTablesChanged, "map \"" + shardlet->map + "\" has other tables than when the move began");
   return {};
 }
 
@@ -106,6 +110,37 @@ Status Move::check_state(const ShardMap& map, ShardletState state) const {
   if (shardlet && shardlet->state == state) return {};
   return fail(sqlstate::kSerializationFailure,
               "somebody has changed the state of shardlet \"" + work().shardlet + "\" at this moment");
+}
+
+// A table may be made, dropped or renamed at any time: then it is the map's tables of now that move.
+Status Move::take_tables_of_now() {
+  std::vector<shardmap::Table> tables = tables_of(*stored_.map, lease_.record().map);
+  if (tables == work().tables) return {};
+  KG_CHECK(lease_.update([&tables](JobRecord& record) { record.work.tables = std::move(tables); }));
+  source_.reset();  // and with it what was known of the tables
+  return connect();
+}
+
+// A table of the map that the source does not have under its name: dropped, and its rows with it, or renamed,
+// and the map does not know of it yet. Its number tells.
+Status Move::check_missing() {
+  for (const shardmap::Table& table : work().tables) {
+    const auto same = [&table](const shardmap::Table& other) {
+      return other.schema == table.schema && other.name == table.name;
+    };
+    if (std::ranges::any_of(tables_, [&](const MovedTable& moved) { return same(moved.table); })) continue;
+    const auto known =
+        std::ranges::find_if(work().here, [&](const NumberedTable& each) { return same(each.table); });
+    if (known == work().here.end())
+      return fail("42P01", "table " + table.display() + " does not exist on the source");
+    KG_TRY(const auto rows, source_->query("SELECT relname FROM pg_class WHERE oid = $1::text::oid",
+                                           {SqlValue::text(known->number)}, soon()));
+    if (!rows.empty()) {
+      return fail("55P03", "table " + table.display() + " is called " + *rows[0][0] +
+                               " on the source, and the map does not know of it yet");
+    }
+  }
+  return {};
 }
 
 void Move::mark(std::string what) {
@@ -129,11 +164,15 @@ Status Move::hide() {
 
 Status Move::follow_from_here() {
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  if (work().identities.empty()) {
-    const auto identities = identities_to_change(tables_);
-    if (!identities.empty())
-      KG_CHECK(lease_.update([&](JobRecord& record) { record.work.identities = identities; }));
+  auto identities = work().identities;
+  for (const PriorIdentity& each : identities_to_change(tables_)) {
+    const bool noted = std::any_of(identities.begin(), identities.end(), [&each](const PriorIdentity& other) {
+      return other.number.empty() ? other.relation == each.relation : other.number == each.number;
+    });
+    if (!noted) identities.push_back(each);
   }
+  if (identities != work().identities)
+    KG_CHECK(lease_.update([&](JobRecord& record) { record.work.identities = identities; }));
   KG_CHECK(retry_locks(
       [&] { return set_identities_full(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
       true));
@@ -167,24 +206,45 @@ Status Move::make_tables() {
 }
 
 Status Move::prepare() {
+  const Status done = prepare_tables();
+  if (done || !lease_.go_on(true)) return done;
+  // Made, dropped or renamed in this very moment: once more, in the same state.
+  if (done.error().sqlstate == kTablesChanged) return {};
+  if (done.error().sqlstate != "42P01") return done;
+  const std::string before = std::exchange(version_, "");
+  source_.reset();
+  return connect_source() && version_ != before ? Status() : done;
+}
+
+Status Move::prepare_tables() {
   KG_CHECK(connect());
   KG_CHECK(wait_for_leftovers());
-  KG_CHECK(check_unchanged(*stored_.map));
   KG_CHECK(upgrade_shards());
   KG_CHECK(drop_following());
   if (work().arrived) {
     KG_CHECK(delete_what_arrived());
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = false; }));
   }
+  KG_CHECK(take_tables_of_now());
+  KG_CHECK(check_unchanged(*stored_.map));
+  KG_CHECK(check_missing());
   const MoveMode mode = lease_.record().info.request.mode;
   KG_CHECK(make_tables());
   KG_TRY(const auto reasons, reasons_against(*source_, *target_, tables_, mode, false, soon()));
   if (!reasons.empty()) return fail(refusal(reasons));
   KG_CHECK(hide());
   KG_TRY(auto here, number_tables(*source_));
+  // What has been dropped is to be known as such also the next time.
+  for (const NumberedTable& gone : work().here) {
+    const auto same = [&gone](const auto& each) { return each == gone.table; };
+    if (std::ranges::any_of(work().tables, same) && std::ranges::none_of(here, same, &NumberedTable::table))
+      here.push_back(gone);
+  }
   KG_TRY(auto there, number_tables(*target_));
+  KG_TRY(const std::string version_there, version_of(*target_, tables_, soon()));
   const auto known = [&](JobRecord& record) {
     record.work.version = version_;
+    record.work.version_there = version_there;
     record.work.here = std::move(here);
     record.work.there = std::move(there);
   };
@@ -232,9 +292,7 @@ Status Move::copy() {
   if (done) return done;
   // The snapshot may be gone: whoever tries again begins with a new one.
   slot_.reset();
-  if (!online() || !lease_.go_on(true) || !connect_source()) return done;
-  const auto changed = tables_have_changed();
-  return changed && *changed ? copy_anew() : done;
+  return online() && lease_.go_on(true) && tables_are_others() ? copy_anew() : done;
 }
 
 Status Move::copy_and_subscribe() {
@@ -276,9 +334,7 @@ Status Move::copy_and_subscribe() {
   KG_CHECK(lease_.go_on(true));
   if (!online()) {
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.verified = true; }));
-    Status done = cut_over();
-    if (!done && done.error().sqlstate == kTablesChanged) return fail("55000", done.error().message);
-    return done;
+    return told_plainly(cut_over());
   }
   slot_.reset();
   if (!tables_.empty()) KG_CHECK(make_subscription(*target_, name, source_dsn, soon()));
@@ -313,13 +369,11 @@ Status Move::catch_up() {
   KG_CHECK(connect());
   const auto began = Clock::now();
   while (!tables_.empty()) {
-    KG_TRY(const bool changed, tables_have_changed());
-    if (changed) return copy_anew();
+    if (tables_are_others()) return copy_anew();
     auto round = compare_changed();
     if (!round) {
-      const auto changed_meanwhile = tables_have_changed();
       const bool no_slot = round.error().sqlstate == sqlstate::kUndefinedObject;
-      return no_slot || (changed_meanwhile && *changed_meanwhile) ? copy_anew() : fail(round.error());
+      return no_slot || tables_are_others() ? copy_anew() : fail(round.error());
     }
     const auto turns = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began).count() / 10;
     if (round->lag <= tuning_.lag_max * (1 + turns) &&

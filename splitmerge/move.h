@@ -22,6 +22,12 @@ namespace kintsugi::splitmerge {
 // Within the mover: the tables are not any more what was copied.
 inline constexpr const char* kTablesChanged = "KG_ANEW";
 
+// Where it is not copied anew.
+inline Status told_plainly(Status done) {
+  if (done || done.error().sqlstate != kTablesChanged) return done;
+  return fail("55000", done.error().message);
+}
+
 class Move {
  public:
   Move(shardmap::MapStore& store, shardmap::MapChange& map, JobLease& lease, const MoveTuning& tuning)
@@ -76,6 +82,9 @@ class Move {
   void forget();
   Status check_unchanged(const shardmap::ShardMap& map) const;
   Status check_state(const shardmap::ShardMap& map, shardmap::ShardletState state) const;
+  Status prepare_tables();
+  Status take_tables_of_now();
+  Status check_missing();
   Status make_tables();
   Status hide();
   Status follow_from_here();
@@ -111,7 +120,10 @@ class Move {
   Status compare_before_fence();
   void choose_verification();
   Result<bool> tables_have_changed();
-  Status copy_anew();
+  Result<bool> tables_have_changed_there(shardmap::PgSession& target);
+  bool
+  tables_are_others();  // on either side, as far as that can be told: what has failed may have failed for it
+  Status copy_anew(const std::string& why = "the tables were emptied or altered");
   Result<FencedSource> look_at_source();
   Status verify_fenced(const FencedSource& source);
 

@@ -171,8 +171,12 @@ Status Move::cut_over() {
   if (!looked) return fail(looked.error());
   failpoint("move: drained");
   // What has arrived comes to the target's disk while it is compared.
-  auto flushed =
-      std::async(std::launch::async, [this] { return flusher_ ? flush(*flusher_, soon()) : Status(); });
+  auto flushed = std::async(std::launch::async, [this]() -> Status {
+    if (!flusher_) return {};
+    KG_TRY(const bool changed, tables_have_changed_there(*flusher_));
+    if (changed) return fail(kTablesChanged, "the tables on the target were emptied or altered");
+    return flush(*flusher_, soon());
+  });
   const Status verified = verify_fenced(*looked);
   KG_CHECK(flushed.get());
   KG_CHECK(verified);
@@ -210,7 +214,8 @@ Status Move::fence() {
   if (done || lease_.lost() || !lease_.go_on(false)) return done;
   // Nothing is decided; let writers through before anything else.
   const Status down = lower_fence();
-  if (down && online() && done.error().sqlstate == kTablesChanged) return copy_anew();
+  if (down && online() && done.error().sqlstate == kTablesChanged) return copy_anew(done.error().message);
+  if (down && online() && tables_are_others()) return copy_anew();
   if (down && online()) {
     (void)lease_.update([](JobRecord& record) {
       record.info.state = JobState::kCatchingUp;
@@ -218,7 +223,7 @@ Status Move::fence() {
       record.work.fenced = false;
     });
   }
-  return done;
+  return told_plainly(done);
 }
 
 }  // namespace kintsugi::splitmerge

@@ -156,9 +156,22 @@ Result<bool> Move::tables_have_changed() {
   return now != work().version;
 }
 
-// TRUNCATE and ALTER TABLE are not followed: what was copied is thrown away. Any state before the fence ->
-// preparing.
-Status Move::copy_anew() {
+Result<bool> Move::tables_have_changed_there(shardmap::PgSession& target) {
+  if (work().version_there.empty() || tables_.empty()) return false;
+  KG_TRY(const std::string now, version_of(target, tables_, soon()));
+  return now != work().version_there;
+}
+
+bool Move::tables_are_others() {
+  if (!connect()) return false;
+  const auto here = tables_have_changed();
+  const auto there = tables_have_changed_there(*target_);
+  return (here && *here) || (there && *there);
+}
+
+// TRUNCATE, ALTER, CREATE and DROP TABLE are not followed: what was copied is thrown away. Any state before the
+// fence -> preparing.
+Status Move::copy_anew(const std::string& why) {
   if (++copies_ >= kCopiesMax) {
     return fail("55000",
                 "the tables of the shardlet were emptied or altered again and again while they were copied",
@@ -167,8 +180,8 @@ Status Move::copy_anew() {
   slot_.reset();
   changes_.reset();
   source_.reset();  // and with it what was known of the tables
-  return lease_.update([](JobRecord& record) {
-    record.info.history.push_back({utc_now(), "the tables were emptied or altered: copying anew"});
+  return lease_.update([&why](JobRecord& record) {
+    record.info.history.push_back({utc_now(), why + ": copying anew"});
     record.info.state = JobState::kPreparing;
     record.info.history.push_back({utc_now(), "preparing"});
     record.work.fenced = false;

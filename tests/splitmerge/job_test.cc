@@ -86,6 +86,8 @@ TEST(Job, ARecordIsReadAsItWasWritten) {
   record.work.there = {{record.work.tables[0], "16387"}};
   record.work.hidden = record.work.arrived = record.work.fenced = true;
   record.work.published = record.work.verified = true;
+  record.work.version = "1";
+  record.work.version_there = "2";
   record.work.committed_at = "2026-11-18";
   const auto read = record_of(body_of(record));
   ASSERT_TRUE(read) << read.error().to_string();

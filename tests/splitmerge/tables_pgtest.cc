@@ -17,7 +17,7 @@ class TablesTest : public Moving {
     request.max_rate = 100000;
     request.mode = mode;
     const std::uint64_t id = must(jobs().submit(request, soon())).id;
-    EXPECT_EQ(until_copying(id).state, JobState::kCopying);
+    while (must(jobs().show(id, soon())).state != JobState::kCopying) std::this_thread::sleep_for(1ms);
     return id;
   }
   // As a router does it: on all shards, then in the map.
@@ -72,6 +72,104 @@ TEST_F(TablesTest, RowsThatHaveMovedAreDeletedOnTheSourceWhateverTheirTableIsCal
   ASSERT_EQ(job.state, JobState::kDone) << story(job);
   EXPECT_EQ(rows(1, "store").size(), 200U);
   EXPECT_EQ(rows(2, "store").size(), 100U);
+  expect_clean();
+}
+
+TEST_F(TablesTest, OneThatIsMadeMovesToo) {
+  const std::uint64_t id = copying();
+  on_both("CREATE TABLE later (tenant bigint, note text)");
+  put_table("later");
+  pgtest::psql(dsn(1), "INSERT INTO later SELECT t, 'x' FROM generate_series(0, 299) t");
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_NE(story(job).find("other tables than when the move began: copying anew"), std::string::npos)
+      << story(job);
+  EXPECT_EQ(rows(2, "later").size(), 100U);
+  EXPECT_EQ(all_rows("later").size(), 300U);
+  EXPECT_EQ(rows(2, "orders").size(), 1000U);
+  expect_clean();
+}
+
+TEST_F(TablesTest, OneThatIsDroppedIsNoReasonToStay) {
+  const std::uint64_t id = copying();
+  drop_stock();
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(owner_of("b"), "s2");
+  EXPECT_EQ(rows(2, "orders").size(), 1000U);
+  expect_clean();
+}
+
+TEST_F(TablesTest, OneThatIsRenamedMovesUnderItsNewName) {
+  const std::uint64_t id = copying();
+  rename("stock", "store");
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(rows(2, "store").size(), 100U);
+  expect_clean();
+}
+
+// Their rows are on the target already.
+TEST_F(TablesTest, OnesThatAreRenamedBeforeTheFenceMoveUnderTheirNewNames) {
+  const std::uint64_t id = move_that_waits();
+  rename("stock", "store");
+  rename("items", "pieces");
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_NE(story(job).find("copying anew"), std::string::npos) << story(job);
+  EXPECT_EQ(rows(2, "store").size(), 100U);
+  EXPECT_EQ(all_rows("store").size(), 300U);
+  EXPECT_EQ(rows(2, "pieces").size(), 1000U);
+  EXPECT_EQ(all_rows("pieces").size(), 3000U);
+  expect_clean();
+}
+
+// By hand, past all routers.
+TEST_F(TablesTest, OneThatIsEmptiedOnTheTargetIsCopiedAnew) {
+  const auto stock = rows(1, "stock", "tenant >= 100 AND tenant < 200");
+  const std::uint64_t id = move_that_waits();
+  pgtest::psql(dsn(2), "TRUNCATE stock");
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_NE(story(job).find("copying anew"), std::string::npos) << story(job);
+  EXPECT_EQ(rows(2, "stock"), stock);
+  expect_clean();
+}
+
+// Somebody renames it on the shards and the map does not follow: its rows must not stay where nobody looks for
+// them.
+TEST_F(TablesTest, OneThatIsCalledOtherwiseThanTheMapSaysIsWaitedFor) {
+  const std::uint64_t id = move_that_waits();
+  on_both("ALTER TABLE stock RENAME TO store");
+  writer_->query("COMMIT");
+  for (JobInfo job = must(jobs().show(id, soon()));
+       story(job).find("and the map does not know of it yet") == std::string::npos;
+       job = must(jobs().show(id, soon()))) {
+    ASSERT_FALSE(is_final(job.state)) << story(job);
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_EQ(owner_of("b"), "s1");
+  must(change().edit({edit::DropTable{"public", "stock"},
+                      edit::PutTable{Table{"public", "store", TableKind::kSharded, "tenants", {"tenant"}}}},
+                     soon()));
+  writer_.reset();
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(rows(2, "store").size(), 100U);
+  EXPECT_EQ(all_rows("store").size(), 300U);
+  expect_clean();
+}
+
+// Writes wait for an offline move: it does not begin anew.
+TEST_F(TablesTest, AnOfflineMoveIsGivenUp) {
+  const std::uint64_t id = copying(MoveMode::kOffline);
+  on_both("CREATE TABLE later (tenant bigint, note text)");
+  put_table("later");
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kFailed) << story(job);
+  EXPECT_EQ(job.error->sqlstate, "55000") << story(job);
+  EXPECT_NE(job.error->message.find("other tables"), std::string::npos) << story(job);
+  EXPECT_TRUE(rows(2, "orders").empty());
   expect_clean();
 }
 

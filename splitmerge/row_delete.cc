@@ -7,8 +7,11 @@ using shardmap::PgSession;
 
 constexpr std::chrono::milliseconds kConnectDeadline{15000};
 
+constexpr const char* kLockNotToBeHad = "55P03";
+
 // The places of the rows are read in one session and the rows deleted in another: nothing moves them meanwhile,
-// and no batch has to step over what the batches before it have deleted.
+// and no batch has to step over what the batches before it have deleted. Whoever wants the table for himself
+// waits for the one and has the other wait behind him: kLockNotToBeHad, and both let him through.
 Result<std::uint64_t> delete_leaf(PgSession& reader, PgSession& writer, const std::string& leaf,
                                   const std::string& inside, const MoveTuning& tuning, JobLease& lease) {
   const Deadline never = Deadline::never();
@@ -37,6 +40,15 @@ Result<std::uint64_t> delete_leaf(PgSession& reader, PgSession& writer, const st
   return count;
 }
 
+Result<std::uint64_t> delete_all_of(PgSession& reader, PgSession& writer, const std::string& leaf,
+                                    const std::string& inside, const MoveTuning& tuning, JobLease& lease) {
+  for (;;) {
+    auto done = delete_leaf(reader, writer, leaf, inside, tuning, lease);
+    if (done || done.error().sqlstate != kLockNotToBeHad) return done;
+    KG_CHECK(lease.go_on(false));
+  }
+}
+
 }  // namespace
 
 Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& name,
@@ -44,11 +56,12 @@ Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& nam
                                   JobLease& lease) {
   KG_TRY(const auto reader, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
   KG_TRY(const auto writer, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
-  KG_CHECK(writer->run("SET synchronous_commit = off", {}, Deadline::in(kConnectDeadline)));
+  KG_CHECK(writer->script("SET synchronous_commit = off; SET lock_timeout = '100ms'",
+                          Deadline::in(kConnectDeadline)));
   std::uint64_t count = 0;
   for (const MovedTable& table : tables) {
     for (const Leaf& leaf : table.leaves) {
-      KG_TRY(const std::uint64_t some, delete_leaf(*reader, *writer, leaf.name, table.inside, tuning, lease));
+      KG_TRY(const std::uint64_t some, delete_all_of(*reader, *writer, leaf.name, table.inside, tuning, lease));
       count += some;
     }
   }

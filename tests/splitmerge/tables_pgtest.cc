@@ -75,6 +75,24 @@ TEST_F(TablesTest, RowsThatHaveMovedAreDeletedOnTheSourceWhateverTheirTableIsCal
   expect_clean();
 }
 
+// It waits for who reads which rows to delete, and who deletes them would wait behind it.
+TEST_F(TablesTest, WhatIsAlteredWhileRowsAreDeletedDoesNotWaitForAll) {
+  auto with = options();
+  with.tuning.clean_batch_rows = 10;
+  with.tuning.clean_pause = 10ms;
+  start_runner(with);
+  const std::uint64_t id = must(jobs().submit(move_of("b", "s2"), soon())).id;
+  while (must(jobs().show(id, soon())).state < JobState::kCleaning) std::this_thread::sleep_for(1ms);
+  const auto left = [] { return rows(1, "items", "tenant >= 100 AND tenant < 200").size(); };
+  while (left() == 1000) std::this_thread::sleep_for(1ms);
+  pgtest::psql(dsn(1), "SET lock_timeout = '20s'; ALTER TABLE items ADD COLUMN colour text");
+  EXPECT_GT(left(), 0U) << "it was too late";
+  const JobInfo job = end_of(id);
+  ASSERT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(left(), 0U);
+  expect_clean();
+}
+
 TEST_F(TablesTest, OneThatIsMadeMovesToo) {
   const std::uint64_t id = copying();
   on_both("CREATE TABLE later (tenant bigint, note text)");

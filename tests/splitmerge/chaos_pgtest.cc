@@ -120,6 +120,45 @@ TEST_F(ChaosTest, KilledBetweenAnyTwoStepsAnotherFinishes) {
   expect_all(load);
 }
 
+// Before the commit everything is undone, behind it the job finishes; by whoever comes next.
+TEST_F(ChaosTest, CanceledBetweenAnyTwoStepsItIsUndoneOrFinishes) {
+  Load load(store_dsn(), 300, 2, 1);
+  bool committed = false;
+  for (const char* point :
+       {"move: hidden",        "move: identities",   "move: publication",       "move: slot",
+        "move: prepared",      "move: copied",       "move: subscribed",        "move: caught up",
+        "move: held",          "move: fence raised", "move: drained",           "move: verified",
+        "move: before commit", "move: after commit", "move: committed",         "move: online",
+        "move: settled",       "move: cleaning",     "move: following dropped", "move: cleaned",
+        "move: fence dropped"}) {
+    committed = committed || std::string(point) == "move: after commit";
+    const std::string from = owner_of("b");
+    const std::string to = other("b");
+    const JobInfo job = must(jobs().submit(move_of("b", to), soon()));
+    {
+      RunnerProcess process(store_dsn(), point);
+      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point << "\n"
+                                     << story(*jobs().show(job.id, soon()));
+    }
+    const auto canceled = jobs().cancel(job.id, soon());
+    if (committed) {
+      ASSERT_FALSE(canceled) << point;
+      EXPECT_EQ(canceled.error().sqlstate, "55000");
+      EXPECT_NE(canceled.error().message.find("past its commit and will finish"), std::string::npos);
+    } else {
+      ASSERT_TRUE(canceled) << point << ": " << canceled.error().to_string();
+    }
+    start_runner();
+    const JobInfo ended = must(jobs().wait(job.id, soon()));
+    EXPECT_EQ(ended.state, committed ? JobState::kDone : JobState::kCanceled) << point << "\n" << story(ended);
+    EXPECT_EQ(owner_of("b"), committed ? to : from) << point;
+    runners_.clear();
+    expect_clean();
+    if (HasFailure()) FAIL() << "canceled at " << point << "\n" << story(ended);
+  }
+  expect_all(load);
+}
+
 // Whatever somebody sets while a shardlet is handed over, it is so afterwards.
 TEST_F(ChaosTest, AStateThatIsSetInTheMidstOfTheHandOverIsKept) {
   bool offline = false;

@@ -61,7 +61,7 @@ void Move::forget() {
   slot_.reset();
   verify_took_.clear();
   changes_.reset();
-  copies_ = 0;
+  copies_ = drains_ = 0;
   left_ = {};
   fence_mark_.clear();
   marks_.clear();

@@ -22,10 +22,13 @@ namespace kintsugi::splitmerge {
 // Within the mover: the tables are not any more what was copied.
 inline constexpr const char* kTablesChanged = "KG_ANEW";
 
-// Where it is not copied anew.
+// And: the fence was up for longer than the target may take for its last changes.
+inline constexpr const char* kTooSlow = "KG_SLOW";
+
+// Where it is neither copied anew nor tried again.
 inline Status told_plainly(Status done) {
-  if (done || done.error().sqlstate != kTablesChanged) return done;
-  return fail("55000", done.error().message);
+  if (done || (done.error().sqlstate != kTablesChanged && done.error().sqlstate != kTooSlow)) return done;
+  return fail(done.error().sqlstate == kTooSlow ? sqlstate::kQueryCanceled : "55000", done.error().message);
 }
 
 class Move {
@@ -97,6 +100,7 @@ class Move {
   Status release();
   Status raise();
   Status wait_for_quiet(Deadline deadline);
+  [[nodiscard]] Deadline drain_deadline() const;
   Status drain();
   Status commit();
   Status lower_fence();
@@ -146,6 +150,7 @@ class Move {
   std::unique_ptr<ChangeStream> changes_;
   std::vector<RowKeys> pending_;  // for each table: told of, and not found equal since
   int copies_ = 0;
+  int drains_ = 0;  // that took too long
   std::string fence_mark_;
   Leftover left_;  // of this move, on the source
   std::vector<JobEvent> marks_;

@@ -22,6 +22,7 @@ namespace edit = shardmap::edit;
 constexpr milliseconds kShardDeadline{15000};
 constexpr milliseconds kQuietPatience{1000};
 constexpr int kBackOffMax = 10;
+constexpr int kDrainsMax = 8;
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -125,14 +126,19 @@ Status Move::raise() {
   }
 }
 
+// Writers wait meanwhile: first a short try, then longer ones.
+Deadline Move::drain_deadline() const {
+  return Deadline::in(std::min(tuning_.drain_patience, tuning_.drain_first * (1 << std::min(drains_, 10))));
+}
+
 Status Move::drain() {
   if (!online() || tables_.empty()) return {};
-  const Deadline patience = Deadline::in(tuning_.drain_patience);
+  const Deadline patience = drain_deadline();
   for (;;) {
     KG_TRY(const bool arrived, has_arrived(*target_, lease_.id(), fence_mark_, soon()));
     if (arrived) break;
     KG_CHECK(lease_.go_on(true));
-    if (patience.passed()) return fail(sqlstate::kQueryCanceled, "the target did not catch up under the fence");
+    if (patience.passed()) return fail(kTooSlow, "the target did not catch up under the fence");
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
   mark("drained");
@@ -216,12 +222,15 @@ Status Move::fence() {
   const Status down = lower_fence();
   if (down && online() && done.error().sqlstate == kTablesChanged) return copy_anew(done.error().message);
   if (down && online() && tables_are_others()) return copy_anew();
+  const bool once_more = down && online() && done.error().sqlstate == kTooSlow && ++drains_ < kDrainsMax;
   if (down && online()) {
-    (void)lease_.update([](JobRecord& record) {
+    const std::string why = once_more ? ": " + done.error().message : "";
+    const Status noted = lease_.update([&why](JobRecord& record) {
       record.info.state = JobState::kCatchingUp;
-      record.info.history.push_back({utc_now(), "the fence was lowered again"});
+      record.info.history.push_back({utc_now(), "the fence was lowered again" + why});
       record.work.fenced = false;
     });
+    if (noted && once_more) return {};
   }
   return told_plainly(done);
 }

@@ -12,7 +12,10 @@ struct MoveTuning {
   std::chrono::milliseconds fence_retry_after{100};  // grows twofold to ten times this
   std::chrono::milliseconds fence_patience{60000};   // then the job fails: a transaction never ends
   std::chrono::milliseconds hold_seen_wait{5};       // how long a fence waits for routers that hold statements
-  std::chrono::milliseconds drain_patience{5000};    // then the fence is lifted and tried again
+  // How long the target may take for its last changes, while writers wait; then the fence is lowered and tried
+  // again, with twofold patience each time.
+  std::chrono::milliseconds drain_first{500};
+  std::chrono::milliseconds drain_patience{5000};
   // ---- copy and catch-up
   int tables_at_once = 2;
   // A fence is tried when a change takes no longer than this from the source to the target. After each ten

@@ -198,8 +198,10 @@ Result<Move::FencedSource> Move::look_at_source() {
   KG_TRY(source.sequences, sequences_of(*source_, tables_, soon()));
   if (work().verified || tables_.empty()) return source;
   for (const std::size_t i : whole_) source.whole.push_back(tables_[i]);
-  KG_CHECK(changes_->wait_for(fence_mark_, Deadline::in(tuning_.drain_patience),
-                              [this] { return lease_.go_on(true); }));
+  const Deadline patience = drain_deadline();
+  const Status told_all = changes_->wait_for(fence_mark_, patience, [this] { return lease_.go_on(true); });
+  if (!told_all && patience.passed() && lease_.go_on(true)) return fail(kTooSlow, told_all.error().message);
+  KG_CHECK(told_all);
   // Whoever had changed anything has ended: the fence has waited for it.
   const std::vector<RowKeys> told = changes_->take(std::numeric_limits<std::size_t>::max(), nullptr);
   for (std::size_t i = 0; i < told.size(); ++i) pending_[i].insert(told[i].begin(), told[i].end());

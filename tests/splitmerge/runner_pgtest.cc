@@ -187,6 +187,21 @@ TEST_F(RunnerTest, CanceledWhileItCopiesOffline) {
   expect_as_it_was();
 }
 
+// Writers wait for it: a target that is too slow for its last changes is tried again, with more patience.
+TEST_F(RunnerTest, AFenceThatTakesTooLongIsLoweredAndTriedAgain) {
+  auto with = options();
+  with.tuning.drain_first = 1ms;
+  start_runner(with);
+  bool lowered = false;
+  for (int i = 0; i < 20 && !lowered; ++i) {
+    const JobInfo job = done(move_of("b", owner_of("b") == "s1" ? "s2" : "s1"));
+    ASSERT_EQ(job.state, JobState::kDone) << story(job);
+    lowered = story(job).find("the fence was lowered again") != std::string::npos;
+  }
+  EXPECT_TRUE(lowered) << "no target was slower than a millisecond";
+  expect_clean();
+}
+
 // The home shard gives its shardlets away like any other; the tables that it is the home of stay, and it.
 TEST_F(RunnerTest, ADrainOfTheHomeShardLeavesItsOwnTables) {
   ASSERT_EQ(map()->home_shard()->name, "s1");

@@ -50,7 +50,7 @@ LocalMap& LocalMap::operator=(LocalMap&&) noexcept = default;
 
 Result<LocalMap> LocalMap::connect(const std::string& dsn, Deadline deadline) {
   KG_TRY(std::unique_ptr<PgSession> session, PgSession::connect(dsn, true, deadline));
-  KG_CHECK(session->run("SET client_min_messages = warning", {}, deadline));
+  KG_CHECK(session->script(std::string(kEndIdleTransactions) + "SET client_min_messages = warning", deadline));
   return LocalMap(std::move(session));
 }
 

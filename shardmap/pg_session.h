@@ -18,6 +18,11 @@ namespace kintsugi::shardmap {
 // A row's values as text; a NULL is none.
 using PgRow = std::vector<std::optional<std::string>>;
 
+// For sessions whose transactions are short: should the process be frozen in the midst of one, the server ends
+// it soon. Its locks would hold up every other router, and a replication slot waits for all that run on a
+// server.
+inline constexpr const char* kEndIdleTransactions = "SET idle_in_transaction_session_timeout = '5s'; ";
+
 class PgSession {
  public:
   // Of several hosts in `dsn`, `primary` takes one that takes writes, otherwise any will do.

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "shardmap/failpoint.h"
 #include "shardmap/sql_scripts.h"
 
 namespace kintsugi::shardmap {
@@ -54,6 +55,7 @@ Status PostgresStore::take_session(bool primary, Deadline deadline) {
                   "the standby of the map store has another version than this program");
     }
   }
+  KG_CHECK(session->run(kEndIdleTransactions, {}, deadline));
   session_ = std::move(session);
   fresh_session_ = true;
   return {};
@@ -230,6 +232,7 @@ Status PostgresStore::write_commit(const StoredMap& base, const ShardMap& next, 
                            deadline));
   }
   KG_CHECK(write_notes(notes, deadline));
+  failpoint("store: in the midst of a commit");
   return session_->run("SELECT pg_notify($1, $2)",
                        {SqlValue::text(kChannel), SqlValue::text(std::to_string(next.epoch()))}, deadline);
 }

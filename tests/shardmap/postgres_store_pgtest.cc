@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +79,31 @@ TEST_F(PostgresStoreTest, ProcessesEditAndDie) {
   EXPECT_GT(last.map->epoch(), 3U);
   EXPECT_EQ(last.map->shards().size(), last.map->epoch());
   EXPECT_EQ((*open()->edits_since(0, "", soon()))->size(), last.map->epoch());
+}
+
+// It has the lock that every change of the map takes.
+TEST_F(PostgresStoreTest, AProcessThatIsFrozenInACommitHoldsNobodyUpForLong) {
+  const auto store = open();
+  const auto make = [](const char* name) {
+    return MapEdit{edit::CreateShard{name, "d", "", ShardState::kOnline}};
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto its = open();
+    setenv("KINTSUGI_FAILPOINT", "stop store: in the midst of a commit", 1);
+    const auto done = its->commit(*its->load(soon()), make("frozen"), {}, soon());
+    _exit(done ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const auto done = store->commit(must(store->load(soon())), make("awake"), {}, soon());
+  EXPECT_TRUE(done) << done.error().to_string();
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it believes that it has committed";
+  EXPECT_EQ(must(store->load(soon())).map->shards().size(), 1U);
 }
 
 TEST_F(PostgresStoreTest, ANewerStoreIsRefused) {

@@ -16,6 +16,12 @@ std::string prefix_of(std::uint64_t job) {
   return "kintsugi_fence_" + std::to_string(job);
 }
 
+std::string lock_of(const FenceSpec& fence) {
+  std::string names;
+  for (const MovedTable& table : *fence.tables) names += (names.empty() ? "" : ", ") + table.name;
+  return names.empty() ? "" : "LOCK TABLE " + names + " IN SHARE ROW EXCLUSIVE MODE; ";
+}
+
 std::string begin(std::chrono::milliseconds lock_timeout) {
   return "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = " +
          std::to_string(lock_timeout.count()) + "; ";
@@ -30,16 +36,27 @@ Result<bool> attempt(PgSession& source, const std::string& script, Deadline dead
   return fail(done.error());
 }
 
-Result<std::string> triggers(const FenceSpec& fence, const MovedTable& table) {
+std::string executes(const char* function, const std::vector<std::string>& arguments) {
+  std::string list;
+  for (const std::string& each : arguments) list += (list.empty() ? "" : ", ") + quote_literal(each);
+  return std::string(" EXECUTE FUNCTION kintsugi.") + function + "(" + list + "); ";
+}
+
+// Of each row that is written in the range. `when` goes before the range's own condition.
+Result<std::string> row_triggers(const FenceSpec& fence, const MovedTable& table, const std::string& when,
+                                 const std::string& refuse) {
   KG_TRY(const std::string fresh, inside_of("NEW", table, *fence.mapping, fence.ranges));
   KG_TRY(const std::string old, inside_of("OLD", table, *fence.mapping, fence.ranges));
-  const std::string prefix = prefix_of(fence.job);
-  const std::string refuse =
-      " EXECUTE FUNCTION kintsugi.refuse_moved(" + quote_literal(std::to_string(fence.job)) + "); ";
-  return "CREATE OR REPLACE TRIGGER " + prefix + "_in BEFORE INSERT OR UPDATE ON " + table.name +
-         " FOR EACH ROW WHEN (" + fresh + ")" + refuse + "CREATE OR REPLACE TRIGGER " + prefix +
-         "_out BEFORE UPDATE OR DELETE ON " + table.name + " FOR EACH ROW WHEN (" + old + ")" + refuse +
-         "CREATE OR REPLACE TRIGGER " + prefix + "_all BEFORE TRUNCATE ON " + table.name +
+  const std::string make = "CREATE OR REPLACE TRIGGER " + prefix_of(fence.job);
+  return make + "_in BEFORE INSERT OR UPDATE ON " + table.name + " FOR EACH ROW WHEN (" + when + "(" + fresh +
+         "))" + refuse + make + "_out BEFORE UPDATE OR DELETE ON " + table.name + " FOR EACH ROW WHEN (" +
+         when + "(" + old + "))" + refuse;
+}
+
+Result<std::string> triggers(const FenceSpec& fence, const MovedTable& table) {
+  const std::string refuse = executes("refuse_moved", {std::to_string(fence.job)});
+  KG_TRY(const std::string rows, row_triggers(fence, table, "", refuse));
+  return rows + "CREATE OR REPLACE TRIGGER " + prefix_of(fence.job) + "_all BEFORE TRUNCATE ON " + table.name +
          " FOR EACH STATEMENT" + refuse;
 }
 
@@ -53,10 +70,7 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
     if (!fence.also.empty()) KG_CHECK(source.run(fence.also, {}, deadline));
     return true;
   }
-  std::string script = begin(lock_timeout);
-  std::string names;
-  for (const MovedTable& table : *fence.tables) names += (names.empty() ? "" : ", ") + table.name;
-  if (!names.empty()) script += "LOCK TABLE " + names + " IN SHARE ROW EXCLUSIVE MODE; ";
+  std::string script = begin(lock_timeout) + lock_of(fence);
   for (const MovedTable& table : *fence.tables) {
     KG_TRY(const std::string text, triggers(fence, table));
     script += text;
@@ -69,6 +83,36 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
   }
   if (!fence.also.empty()) script += fence.also + "; ";
   return attempt(source, script + "COMMIT", deadline);
+}
+
+// Through a statement of its own alone: a foreign key that deletes rows here deletes them where they come from,
+// too, and must not fail for it.
+Result<bool> raise_guard(PgSession& target, const FenceSpec& guard, std::chrono::milliseconds lock_timeout,
+                         Deadline deadline) {
+  std::string script = begin(lock_timeout) + lock_of(guard);
+  const std::string refuse =
+      executes("refuse_arriving", {std::to_string(guard.job), guard.mapping->name(), guard.shardlet});
+  for (const MovedTable& table : *guard.tables) {
+    KG_TRY(const std::string text,
+           row_triggers(guard, table, "pg_catalog.pg_trigger_depth() = 0 AND ", refuse));
+    script += text;
+  }
+  script += "INSERT INTO kintsugi.arrival (job) VALUES (" + quote_literal(std::to_string(guard.job)) +
+            ") ON CONFLICT DO NOTHING; ";
+  return attempt(target, script + "COMMIT", deadline);
+}
+
+Status open_guard(PgSession& target, std::uint64_t job, Deadline deadline) {
+  // Writers wait for it, and not for the disk: should it be lost, whoever drops the triggers opens it once
+  // more.
+  const Status opened =
+      target.script("BEGIN; SET LOCAL synchronous_commit = off; DELETE FROM kintsugi.arrival WHERE job = " +
+                        quote_literal(std::to_string(job)) + "; COMMIT",
+                    deadline);
+  if (opened || !target.good()) return opened;
+  (void)target.run("ROLLBACK", {}, deadline);
+  // A shard that is older than guards has none.
+  return opened.error().sqlstate == "42P01" ? Status() : opened;
 }
 
 Status settle_fence(PgSession& source, std::uint64_t job, Deadline deadline) {

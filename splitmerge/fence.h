@@ -38,4 +38,14 @@ Result<bool> open_fence(shardmap::PgSession& source, std::uint64_t job, std::chr
 Result<bool> drop_fence(shardmap::PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
                         Deadline deadline);
 
+// The guard: triggers on the target that refuse every write in the arriving range but the move's own, as far as
+// statements make it; what triggers of their own do there, foreign keys' among them, passes. One attempt, as
+// above. Writers in flight have ended when it returns.
+Result<bool> raise_guard(shardmap::PgSession& target, const FenceSpec& guard,
+                         std::chrono::milliseconds lock_timeout, Deadline deadline);
+
+// It lets everything through, without waiting for anybody or for the disk; the triggers stay, for drop_fence(),
+// before which it is to be opened again.
+Status open_guard(shardmap::PgSession& target, std::uint64_t job, Deadline deadline);
+
 }  // namespace kintsugi::splitmerge

@@ -1,6 +1,7 @@
 #include "splitmerge/move.h"
 
 #include <algorithm>
+#include <future>
 
 #include "base/log.h"
 #include "base/sql_quote.h"
@@ -62,7 +63,7 @@ void Move::forget() {
   verify_took_.clear();
   changes_.reset();
   copies_ = drains_ = 0;
-  left_ = {};
+  left_ = left_there_ = {};
   fence_mark_.clear();
   marks_.clear();
 }
@@ -222,6 +223,7 @@ Status Move::prepare_tables() {
   KG_CHECK(upgrade_shards());
   KG_CHECK(drop_following());
   if (work().arrived) {
+    KG_CHECK(take_away_guard());  // COPY is slower into a table with such triggers, whether they fire or not
     KG_CHECK(delete_what_arrived());
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = false; }));
   }
@@ -329,6 +331,7 @@ Status Move::copy_and_subscribe() {
       record.info.history.push_back(
           {utc_now(), "copied " + std::to_string(record.info.progress.rows) + " rows"});
     }));
+    KG_CHECK(guard());
     KG_CHECK(verify_copy(snapshot));
   }
   KG_CHECK(lease_.go_on(true));
@@ -393,8 +396,12 @@ Status Move::publish() {
   KG_CHECK(look_at_map());
   failpoint("move: committed");
   if (!work().published) {
+    if (!target_ || !target_->good()) KG_CHECK(connect_target());
+    auto opened = std::async(std::launch::async, [this] { return open_guard(*target_, lease_.id(), soon()); });
     // Nobody reads on the source any more who could miss what is written from now on.
-    KG_CHECK(wait_until_seen(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+    const auto seen = wait_until_seen(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience));
+    KG_CHECK(opened.get());
+    if (!seen) return fail(seen.error());
     mark("seen by all routers");
     const auto decide = [this](const ShardMap& map) -> Result<MapEdit> {
       const auto shardlet = map.shardlet(work().shardlet);
@@ -424,6 +431,7 @@ Status Move::clean(const JobLease::Change& last) {
   failpoint("move: cleaning");
   // What follows the source goes first: it keeps the source's log from being recycled.
   KG_CHECK(drop_following());
+  KG_CHECK(take_away_guard());
   KG_CHECK(restore_what_was());
   failpoint("move: following dropped");
   KG_TRY(const auto dead,
@@ -462,6 +470,7 @@ Status Move::undo() {
     failpoint("undo: source as it was");
     KG_CHECK(target);
     if (work().arrived) KG_CHECK(delete_what_arrived());
+    KG_CHECK(take_away_guard());
     failpoint("undo: target as it was");
   }
   const shardmap::ShardId target = work().target;

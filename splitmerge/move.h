@@ -74,7 +74,10 @@ class Move {
   Status retry_locks(const std::function<Result<bool>()>& attempt, bool may_cancel);
   // Tries for a while; false: transactions have the tables, and it is left for later.
   Result<bool> try_locks(const std::function<Result<bool>()>& attempt);
+  // Both the fence and the guard; true: the triggers are gone.
+  Result<bool> take_away_triggers(shardmap::PgSession& shard);
   Status take_away_fence();
+  Status take_away_guard();
   Status restore_what_was();
   void leave_for_later(JobRecord& record) const;
   Status wait_for_leftovers();
@@ -98,8 +101,9 @@ class Move {
   Status copy_and_subscribe();
   Status hold();
   Status release();
+  Status guard();
   Status raise();
-  Status wait_for_quiet(Deadline deadline);
+  Status wait_for_quiet(shardmap::PgSession& shard, Deadline deadline);
   [[nodiscard]] Deadline drain_deadline() const;
   Status drain();
   Status commit();
@@ -152,7 +156,8 @@ class Move {
   int copies_ = 0;
   int drains_ = 0;  // that took too long
   std::string fence_mark_;
-  Leftover left_;  // of this move, on the source
+  Leftover left_;        // of this move, on the source
+  Leftover left_there_;  // and on the target
   std::vector<JobEvent> marks_;
 };
 

@@ -84,15 +84,37 @@ Status Move::release() {
 }
 
 // Waits while a transaction that would not let us in is at work; after a while we try all the same.
-Status Move::wait_for_quiet(Deadline deadline) {
+Status Move::wait_for_quiet(shardmap::PgSession& shard, Deadline deadline) {
   if (tables_.empty()) return {};
   const std::string question = slow_holders(tables_, tuning_.fence_lock_timeout);
   while (!deadline.passed()) {
-    KG_TRY(const auto rows, source_->query(question, {}, soon()));
+    KG_TRY(const auto rows, shard.query(question, {}, soon()));
     if (rows[0][0] == "0") return {};
     lease_.pause(milliseconds(5));
     KG_CHECK(lease_.go_on(true));
   }
+  return {};
+}
+
+// From here on nobody but the move changes the arriving rows; what somebody did before, comparing finds. A
+// transaction that writes there for long is waited for as the slot has waited for those on the source.
+Status Move::guard() {
+  if (tables_.empty()) return {};
+  const Deadline patience = Deadline::in(tuning_.slot_patience);
+  const FenceSpec spec{
+      lease_.id(), stored_.map->mapping(lease_.record().map), work().shardlet, work().ranges, &tables_, ""};
+  for (;;) {
+    KG_CHECK(wait_for_quiet(*target_, Deadline::in(kQuietPatience).sooner(patience)));
+    KG_TRY(const bool raised, raise_guard(*target_, spec, tuning_.fence_lock_timeout, soon()));
+    if (raised) break;
+    if (patience.passed()) {
+      return fail(sqlstate::kQueryCanceled, "transactions on the target's tables do not end",
+                  "Look for long transactions on the target, prepared ones too.");
+    }
+    lease_.pause(tuning_.fence_retry_after);
+    KG_CHECK(lease_.go_on(true));
+  }
+  failpoint("move: guarded");
   return {};
 }
 
@@ -102,7 +124,7 @@ Status Move::raise() {
                        &tables_};
   for (int n = 1;; n = std::min(2 * n, kBackOffMax)) {
     KG_CHECK(lease_.go_on(true));
-    KG_CHECK(wait_for_quiet(Deadline::in(kQuietPatience).sooner(patience)));
+    KG_CHECK(wait_for_quiet(*source_, Deadline::in(kQuietPatience).sooner(patience)));
     KG_CHECK(compare_before_fence());
     KG_CHECK(hold());
     mark("held");

@@ -162,17 +162,27 @@ Result<bool> Move::try_locks(const std::function<Result<bool>()>& attempt) {
   return false;
 }
 
-// The fence has opened for everybody when this returns; its triggers may have to be dropped later, because that
-// waits for every transaction that has read the table.
-Status Move::take_away_fence() {
-  left_.triggers = false;
-  const auto drop = [this] { return drop_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); };
+// They let everybody through when this returns; they may have to be dropped later, because that waits for every
+// transaction that has read the table.
+Result<bool> Move::take_away_triggers(PgSession& shard) {
+  const auto drop = [&] { return drop_fence(shard, lease_.id(), tuning_.fence_lock_timeout, soon()); };
   KG_TRY(const bool dropped, drop());
-  if (dropped) return {};
-  KG_CHECK(retry_locks([&] { return open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
-                       false));
-  KG_TRY(const bool at_last, try_locks(drop));
-  left_.triggers = !at_last;
+  if (dropped) return true;
+  KG_CHECK(
+      retry_locks([&] { return open_fence(shard, lease_.id(), tuning_.fence_lock_timeout, soon()); }, false));
+  return try_locks(drop);
+}
+
+Status Move::take_away_fence() {
+  KG_TRY(const bool gone, take_away_triggers(*source_));
+  left_.triggers = !gone;
+  return {};
+}
+
+Status Move::take_away_guard() {
+  KG_CHECK(open_guard(*target_, lease_.id(), soon()));
+  KG_TRY(const bool gone, take_away_triggers(*target_));
+  left_there_.triggers = !gone;
   return {};
 }
 
@@ -188,6 +198,12 @@ Status Move::restore_what_was() {
 }
 
 void Move::leave_for_later(JobRecord& record) const {
+  if (left_there_.triggers) {
+    record.leftovers.push_back(left_there_);
+    record.leftovers.back().shard = record.work.target;
+    record.info.history.push_back(
+        {utc_now(), "left behind while transactions have the tables: the guard's triggers, disabled"});
+  }
   if (!left_.triggers && left_.identities.empty()) return;
   record.leftovers.push_back(left_);
   record.leftovers.back().shard = record.work.source;

@@ -92,18 +92,31 @@ TEST(AProcessThat, DISABLED_RunsJobsUntilItIsKilled) {
 
 TEST_F(ChaosTest, KilledBetweenAnyTwoStepsAnotherFinishes) {
   Load load(store_dsn(), 300, 2, 1);
-  for (const char* point : {"before commit",      "after commit",
-                            "after local map",    "move: hidden",
-                            "move: identities",   "move: publication",
-                            "move: slot",         "move: prepared",
-                            "move: copied",       "move: subscribed",
-                            "move: caught up",    "move: held",
-                            "move: fence raised", "move: drained",
-                            "move: verified",     "move: before commit",
-                            "move: after commit", "move: committed",
-                            "move: online",       "move: settled",
-                            "move: cleaning",     "move: following dropped",
-                            "move: cleaned",      "move: fence dropped"}) {
+  for (const char* point : {"before commit",
+                            "after commit",
+                            "after local map",
+                            "move: hidden",
+                            "move: identities",
+                            "move: publication",
+                            "move: slot",
+                            "move: prepared",
+                            "move: copied",
+                            "move: guarded",
+                            "move: subscribed",
+                            "move: caught up",
+                            "move: held",
+                            "move: fence raised",
+                            "move: drained",
+                            "move: verified",
+                            "move: before commit",
+                            "move: after commit",
+                            "move: committed",
+                            "move: online",
+                            "move: settled",
+                            "move: cleaning",
+                            "move: following dropped",
+                            "move: cleaned",
+                            "move: fence dropped"}) {
     const JobInfo job = must(jobs().submit(move_of("b", other("b")), soon()));
     {
       RunnerProcess process(store_dsn(), point);
@@ -125,12 +138,12 @@ TEST_F(ChaosTest, CanceledBetweenAnyTwoStepsItIsUndoneOrFinishes) {
   Load load(store_dsn(), 300, 2, 1);
   bool committed = false;
   for (const char* point :
-       {"move: hidden",        "move: identities",   "move: publication",       "move: slot",
-        "move: prepared",      "move: copied",       "move: subscribed",        "move: caught up",
-        "move: held",          "move: fence raised", "move: drained",           "move: verified",
-        "move: before commit", "move: after commit", "move: committed",         "move: online",
-        "move: settled",       "move: cleaning",     "move: following dropped", "move: cleaned",
-        "move: fence dropped"}) {
+       {"move: hidden",    "move: identities",    "move: publication",  "move: slot",
+        "move: prepared",  "move: copied",        "move: guarded",      "move: subscribed",
+        "move: caught up", "move: held",          "move: fence raised", "move: drained",
+        "move: verified",  "move: before commit", "move: after commit", "move: committed",
+        "move: online",    "move: settled",       "move: cleaning",     "move: following dropped",
+        "move: cleaned",   "move: fence dropped"}) {
     committed = committed || std::string(point) == "move: after commit";
     const std::string from = owner_of("b");
     const std::string to = other("b");

@@ -231,6 +231,7 @@ class Moving : public testing::Test {
       EXPECT_EQ(count("pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0") << "s" << i;
       EXPECT_EQ(count("kintsugi.fence"), "0") << "s" << i;
       EXPECT_EQ(count("kintsugi.marker"), "0") << "s" << i;
+      EXPECT_EQ(count("kintsugi.arrival"), "0") << "s" << i;
       EXPECT_EQ(
           count("pg_class WHERE relkind IN ('r', 'p') AND relreplident = 'f' AND relname NOT LIKE '%full%'"),
           "0")

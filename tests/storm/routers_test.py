@@ -25,7 +25,8 @@ from world import World, rows_where_the_map_says  # noqa: E402
 ROWS = 120
 FAILPOINTS = (
     "move: hidden", "move: identities", "move: publication", "move: slot", "move: prepared", "move: copied",
-    "move: subscribed", "move: caught up", "move: held", "move: fence raised", "move: drained", "move: verified",
+    "move: guarded", "move: subscribed", "move: caught up", "move: held", "move: fence raised", "move: drained",
+    "move: verified",
     "move: before commit", "move: after commit", "move: committed", "move: online", "move: settled", "move: cleaning",
     "move: following dropped", "move: cleaned", "move: fence dropped", "split: before commit", "split: after commit",
     "merge: before commit", "merge: after commit",

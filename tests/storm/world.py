@@ -156,7 +156,8 @@ def rows_where_the_map_says(world, table, key, keys, under_load=False):
                 "(SELECT oid FROM pg_database WHERE datname = current_database())), (SELECT count(*) FROM "
                 "pg_prepared_xacts WHERE database = current_database()), (SELECT count(*) FROM pg_replication_slots "
                 f"WHERE database = current_database()), (SELECT count(*) FROM pg_trigger WHERE {kept}), "
-                "(SELECT count(*) FROM kintsugi.fence), (SELECT count(*) FROM kintsugi.marker)").fetchone()
+                "(SELECT count(*) FROM kintsugi.fence), (SELECT count(*) FROM kintsugi.marker), "
+                "(SELECT count(*) FROM kintsugi.arrival)").fetchone()
             if under_load:
                 left = left[:2] + (0,) + left[3:]
-            assert left == (0, 0, 0, 0, 0, 0, 0), f"shard s{i + 1} keeps {left}"
+            assert left == (0, 0, 0, 0, 0, 0, 0, 0), f"shard s{i + 1} keeps {left}"

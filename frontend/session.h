@@ -295,7 +295,7 @@ class Session {
   void lose_answers(bool reads_alone);
 
   // ---- what a statement is and where it goes (session_route.cc) ----
-  [[nodiscard]] bool names_are_known() const;
+  [[nodiscard]] bool names_are_known();
   [[nodiscard]] bool standard_strings();
   void note_how_texts_are_read();
   NamesRef names();
@@ -452,6 +452,8 @@ class Session {
   std::optional<Deadline> repeat_until_;  // of the unit that is repeated
   std::string search_path_now_, user_now_;
   bool names_known_ = false;
+  bool names_asked_ = false;            // for the statement that comes next
+  std::optional<Error> names_missing_;  // why that had no answer
   NamesRef names_;
   const executor::Settings* names_settings_ = nullptr;
   executor::SettingsRef read_as_;  // the reported values that the next two were read from

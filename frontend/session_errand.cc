@@ -13,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 10s;
+constexpr int kNamesAskedMax = 3;  // of connections that had died
 constexpr std::size_t kWorkedOutInOneQuery = 500;
 
 }  // namespace
@@ -58,6 +59,7 @@ io::Task<> Session::run_errand() {
     case Errand::kAskNames: {
       auto asking = ask_names();
       co_await std::move(asking);
+      names_asked_ = true;
       break;
     }
     case Errand::kRefreshCatalog: {
@@ -415,29 +417,42 @@ io::Task<StatementEnd> Session::run_session_statement(std::string own, KnownRef 
 
 // ---- waiting ----
 
+// What the names of the next statement mean. When no shard can say it, the statement is refused for that: with
+// names that mean nothing, a sharded table would be taken for one of the home shard.
 io::Task<> Session::ask_names() {
-  auto joining = join_any();
-  auto place = co_await std::move(joining);
-  if (!place) {
-    // The statement itself will say that there is no connection.
+  names_missing_.reset();
+  for (int attempt = 0;; ++attempt) {
+    auto joining = join_any();
+    auto place = co_await std::move(joining);
+    if (!place) {
+      names_missing_ = std::move(place).error();
+      co_return;
+    }
+    const auto before = opening(**place, false);
+    std::string sql;
+    for (const std::string& statement : before) sql.append(statement).append(";\n");
+    sql +=
+        "SELECT pg_catalog.current_setting('search_path'), current_user, "
+        "pg_catalog.current_setting('kintsugi.shard_new_tables', true)";
+    executor::Backend* const backend = (*place)->lease.get();
+    auto asking = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
+    auto rows = co_await std::move(asking);
+    if (!rows && backend->broken && !txn_.open && pins_ == 0 && attempt < kNamesAskedMax) {
+      release_places();  // it had died in the pool
+      continue;
+    }
+    if (!rows) {
+      names_missing_ = std::move(rows).error();
+      co_return;
+    }
     names_known_ = true;
+    search_path_now_ = rows->back()[0].value_or("");
+    user_now_ = rows->back()[1].value_or("");
+    names_ =
+        names_with_changes(worker_.book().names(search_path_now_, user_now_, rows->back()[2].value_or("")));
+    names_settings_ = settings_.get();
     co_return;
   }
-  const auto before = opening(**place, false);
-  std::string sql;
-  for (const std::string& statement : before) sql.append(statement).append(";\n");
-  sql +=
-      "SELECT pg_catalog.current_setting('search_path'), current_user, "
-      "pg_catalog.current_setting('kintsugi.shard_new_tables', true)";
-  auto asking =
-      executor::run_control_query((*place)->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
-  auto rows = co_await std::move(asking);
-  names_known_ = true;
-  if (!rows || rows->empty() || rows->back().size() != 3) co_return;
-  search_path_now_ = rows->back()[0].value_or("");
-  user_now_ = rows->back()[1].value_or("");
-  names_ = names_with_changes(worker_.book().names(search_path_now_, user_now_, rows->back()[2].value_or("")));
-  names_settings_ = settings_.get();
 }
 
 }  // namespace kintsugi::frontend

@@ -62,7 +62,7 @@ const KnownStatement& Session::known_of(PreparedText& prepared, bool* unknown_na
       prepared.names != names_id) {
     prepared.known = look_up(prepared.text, prepared.range, prepared.normal, unknown_names);
     prepared.version = worker_.routing().version;
-    prepared.names = names_id;
+    prepared.names = names_missing_ ? 0 : names_id;  // then it is looked up again
   }
   return *prepared.known;
 }

@@ -7,8 +7,11 @@
 
 namespace kintsugi::frontend {
 
-bool Session::names_are_known() const {
-  return names_known_ || home() == 0;
+// Whether the next statement may be looked up; it is asked once for each. Where that failed it may too, and
+// look_up() refuses it.
+bool Session::names_are_known() {
+  const bool asked = std::exchange(names_asked_, false);
+  return asked || names_known_ || home() == 0;
 }
 
 // What of the session's settings the router has to know to read a text as PostgreSQL does.
@@ -72,7 +75,15 @@ KnownRef Session::look_up(std::string_view text, parser::Range statement, parser
     static const KnownRef kRefused = backslash_refusal();
     return kRefused;
   }
-  return worker_.book().look_up(text, statement, *meaning, worker_.routing(), normal, unknown_names);
+  KnownRef known = worker_.book().look_up(text, statement, *meaning, worker_.routing(), normal, unknown_names);
+  const bool needs_names =
+      known->kind == StatementKind::kPlanned || known->kind == StatementKind::kExplainRoute;
+  if (!names_missing_ || !needs_names) return known;
+  if (unknown_names != nullptr) *unknown_names = false;
+  auto refused = std::make_shared<KnownStatement>(*known);
+  refused->analysis.reset();
+  refused->refusal = names_missing_;
+  return refused;
 }
 
 Result<planner::Plan> Session::plan_on_map(const KnownStatement& known, const parser::Normaliser& normal,

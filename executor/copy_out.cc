@@ -83,9 +83,11 @@ bool CopyOutRun::begin_all() {
                     .hint = "Bring the table on all shards to the same definition."});
     return false;
   }
-  if (request_.look && !request_.look->one_moment()) {
-    torn_ = true;
-    return false;
+  if (request_.look) {
+    const std::optional<bool> one_moment = request_.look->one_moment();
+    if (!one_moment) return false;
+    torn_ = !*one_moment;
+    if (torn_) return false;
   }
   response_sent_ = true;
   wire::FrameWriter(request_.client->compose(), wire::server::kCopyOut).bytes(branches_[0]->copy_response());
@@ -158,7 +160,7 @@ io::Task<FanStep> CopyOutRun::run() {
     if (request_.still_wanted && !failed_) {
       if (Status wanted = request_.still_wanted(); !wanted) fail_with(wanted.error());
     }
-    if (failed_ || torn_ || ended()) break;
+    if (failed_ || torn_ || (response_sent_ && ended())) break;
     if (moved) continue;
     for (auto& branch : branches_)
       branch->backend().stream.want(branch->wants_to_read(kBranchBudget), branch->sending());

@@ -202,10 +202,12 @@ void Fan::State::look() {
   }
 }
 
-// Every shard has its snapshot. False: they are to be taken again.
+// Every shard has its snapshot. False: they are to be taken again, or whether they are is not known yet.
 bool Fan::State::at_one_moment() {
   if (!request.look) return true;
-  torn = !request.look->one_moment();
+  const std::optional<bool> one_moment = request.look->one_moment();
+  if (!one_moment) return false;
+  torn = !*one_moment;
   if (!torn && request.look->in_steps) {
     for (auto& branch : branches) {
       branch->go();

@@ -45,8 +45,9 @@ struct FanBranch {
 
 // How the snapshots of all branches come to be of one moment (executor/moments.h).
 struct FanLook {
-  // Asked once, when every shard has taken its snapshot and before anything is told. False: the step is torn.
-  std::function<bool()> one_moment;
+  // Asked when every shard has taken its snapshot and before anything is told. False: the step is torn.
+  // Nothing: that is not known yet; the step's waiter is notified, and it is asked again.
+  std::function<std::optional<bool>()> one_moment;
   bool in_steps = false;  // nothing is executed before it has been asked
 };
 

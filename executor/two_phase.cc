@@ -6,6 +6,7 @@
 
 #include "base/sql_quote.h"
 #include "executor/control_round.h"
+#include "executor/lookout.h"
 #include "shardmap/failpoint.h"
 
 namespace kintsugi::executor {
@@ -49,8 +50,13 @@ bool did(const ControlAnswer& answer, std::string_view tag) {
 // One commit, from the open transactions to the outcome.
 class Commit {
  public:
-  Commit(std::vector<TransactionBranch> branches, std::string store_id, io::Waiter* waiter, Deadline deadline)
-      : store_id_(std::move(store_id)), waiter_(waiter), deadline_(deadline), branches_(std::move(branches)) {}
+  Commit(std::vector<TransactionBranch> branches, std::string store_id, bool several_routers,
+         io::Waiter* waiter, Deadline deadline)
+      : store_id_(std::move(store_id)),
+        several_routers_(several_routers),
+        waiter_(waiter),
+        deadline_(deadline),
+        branches_(std::move(branches)) {}
 
   io::Task<CommitOutcome> run();
 
@@ -69,6 +75,7 @@ class Commit {
   [[nodiscard]] bool two_phases() const { return writers_.size() > 1; }
 
   std::string store_id_;
+  bool several_routers_;
   io::Waiter* waiter_;
   Deadline deadline_;
   std::vector<TransactionBranch> branches_;
@@ -131,14 +138,25 @@ io::Task<bool> Commit::end_readers_and_announce() {
     std::string participants;
     for (std::size_t i = 1; i < writers_.size(); ++i)
       participants += (i > 1 ? "," : "") + std::to_string(writers_[i].shard);
-    orders.push_back({&decider(), "INSERT INTO kintsugi.txn_decision (gid, participants) VALUES (" +
-                                      quote_literal(outcome_.gid) + ", " + quote_literal(participants) + ")"});
+    std::string decision;
+    if (several_routers_) {
+      decision.append(kLockForCommit).append("; ");
+      for (std::size_t i = 1; i < writers_.size(); ++i)
+        orders.push_back({writers_[i].backend, std::string(kLockForCommit)});
+    }
+    decision.append("INSERT INTO kintsugi.txn_decision (gid, participants) VALUES (")
+        .append(quote_literal(outcome_.gid))
+        .append(", ")
+        .append(quote_literal(participants))
+        .append(")");
+    orders.push_back({&decider(), std::move(decision)});
   }
   if (orders.empty()) co_return true;
   auto ending = round(std::move(orders));
   const Answers answers = co_await std::move(ending);
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (did(answers[i], i < readers ? "COMMIT" : "INSERT 0 1")) continue;
+    if (did(answers[i], i < readers ? "COMMIT" : i + 1 < answers.size() ? "LOCK TABLE" : "INSERT 0 1"))
+      continue;
     if (!answers[i].rows) fail_with(outcome_, answers[i]);
     co_return false;
   }
@@ -271,8 +289,8 @@ io::Task<CommitOutcome> Commit::run() {
 }  // namespace
 
 io::Task<CommitOutcome> commit_on_all(std::vector<TransactionBranch> branches, std::string store_id,
-                                      io::Waiter* waiter, Deadline deadline) {
-  Commit commit(std::move(branches), std::move(store_id), waiter, deadline);
+                                      bool several_routers, io::Waiter* waiter, Deadline deadline) {
+  Commit commit(std::move(branches), std::move(store_id), several_routers, waiter, deadline);
   auto running = commit.run();
   co_return co_await std::move(running);
 }

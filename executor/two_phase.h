@@ -46,9 +46,10 @@ struct CommitOutcome {
 
 // COMMIT. Backends that are not in a transaction are left alone; the others come back idle, or broken. One that
 // wrote commits plainly; of several, all but one PREPARE, the last commits together with its decision row, and
-// the rest COMMIT PREPARED. `store_id` is the map's.
+// the rest COMMIT PREPARED. `store_id` is the map's. With `several_routers` others are kept from looking
+// meanwhile (executor/lookout.h).
 io::Task<CommitOutcome> commit_on_all(std::vector<TransactionBranch> branches, std::string store_id,
-                                      io::Waiter* waiter, Deadline deadline);
+                                      bool several_routers, io::Waiter* waiter, Deadline deadline);
 
 // ROLLBACK wherever a transaction is open. A backend that does not answer in time is broken.
 io::Task<void> roll_back_on_all(std::vector<Backend*> backends, io::Waiter* waiter, Deadline deadline);

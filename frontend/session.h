@@ -339,7 +339,12 @@ class Session {
   io::Task<StatementEnd> run_copy_out(planner::CopyOut plan, Run* run);
   io::Task<Result<std::unique_ptr<executor::Fan>>> fan_for(planner::FanOut fan_out, Run* run, int attempt);
   // session_look.cc
+  struct Moment;
   io::Task<Status> wait_inside(executor::Moments::Pass* pass, std::vector<ShardId> shards);
+  io::Task<Status> wait_for_others(executor::Lookout::Watch* watch);
+  io::Task<Result<std::shared_ptr<Moment>>> begin_moment(std::vector<ShardId> shards,
+                                                         std::chrono::milliseconds patience);
+  io::Task<bool> end_moment(Moment* moment);
   io::Task<Result<executor::FanLook>> look(std::vector<ShardId> shards, int attempt);
   io::Task<Result<executor::FanStep>> begin_fan(planner::FanOut fan_out, Run* run, std::uint64_t max_rows,
                                                 std::unique_ptr<executor::Fan>* fan);

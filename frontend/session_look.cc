@@ -17,6 +17,7 @@ constexpr auto kControlTimeout = 30s;
 constexpr auto kFirstPatience = 100ms;
 constexpr int kMostDoublings = 8;  // 25 s
 constexpr auto kOvertakeEvery = 20ms;
+constexpr auto kSettleAfter = 500ms;  // that a commit takes so long is not expected
 
 std::chrono::milliseconds patience(int attempt) {
   return kFirstPatience * (1 << std::min(attempt, kMostDoublings));
@@ -49,22 +50,78 @@ io::Task<Status> Session::wait_inside(executor::Moments::Pass* pass, std::vector
   co_return Status{};
 }
 
+// Commits through other routers.
+io::Task<Status> Session::wait_for_others(executor::Lookout::Watch* watch) {
+  const Deadline deadline = hold_deadline();
+  while (!watch->held()) {
+    KG_CO_CHECK(still_wanted());
+    if (watch->refused()) co_return fail(*watch->refused());
+    if (deadline.passed()) co_return fail(unsettled());
+    if (co_await waiter_.wait(deadline.sooner(Deadline::in(kSettleAfter)))) continue;
+    if (worker_.services().settle) worker_.services().settle();
+  }
+  co_return Status{};
+}
+
+// While it lasts, no transaction becomes visible on some of its shards and not on others.
+struct Session::Moment {
+  executor::Moments::Pass pass;                     // this router's commits
+  std::optional<executor::Lookout::Watch> lookout;  // and others', where there may be any
+
+  // Ends it. Whether it has lasted until now; nothing while that is not known.
+  std::optional<bool> end() {
+    if (lookout && pass.inside()) {
+      lookout->let_go();
+      const std::optional<bool> was_held = lookout->was_held();
+      if (!was_held) return std::nullopt;
+      if (!*was_held) pass.leave();
+    }
+    const bool lasted = pass.inside();
+    lookout.reset();
+    pass.leave();
+    return lasted;
+  }
+};
+
+io::Task<Result<std::shared_ptr<Session::Moment>>> Session::begin_moment(std::vector<ShardId> shards,
+                                                                         std::chrono::milliseconds patience) {
+  auto moment = std::make_shared<Moment>();
+  moment->pass = worker_.shared().moments->look(shards, &waiter_, patience);
+  auto waiting = wait_inside(&moment->pass, shards);
+  if (Status inside = co_await std::move(waiting); !inside) co_return fail(std::move(inside).error());
+  if (!worker_.shared().several_routers) co_return moment;
+  executor::Lookout::Logins logins;
+  for (const ShardId shard : shards) {
+    KG_CO_TRY(executor::BackendPool * pool, pool_of(shard));
+    logins.push_back(pool->slots()->login());
+  }
+  moment->lookout = worker_.lookout().watch(std::move(logins), &waiter_, patience);
+  auto holding = wait_for_others(&*moment->lookout);
+  if (Status held = co_await std::move(holding); !held) co_return fail(std::move(held).error());
+  co_return moment;
+}
+
+io::Task<bool> Session::end_moment(Moment* moment) {
+  std::optional<bool> lasted = moment->end();
+  while (!lasted) {
+    (void)co_await waiter_.wait(Deadline::in(kControlTimeout));
+    lasted = moment->end();
+  }
+  co_return *lasted;
+}
+
 // The connections are there. `attempt` counts from 0.
 io::Task<Result<executor::FanLook>> Session::look(std::vector<ShardId> shards, int attempt) {
   executor::Moments& moments = *worker_.shared().moments;
-  if (attempt == 0) {
+  if (attempt == 0 && !worker_.shared().several_routers) {
     if (const auto since = moments.quiet(shards))
       co_return executor::FanLook{.one_moment = [&moments, since] { return moments.undisturbed(*since); }};
   }
-  auto pass = std::make_shared<executor::Moments::Pass>(moments.look(shards, &waiter_, patience(attempt)));
-  auto waiting = wait_inside(pass.get(), std::move(shards));
-  if (Status inside = co_await std::move(waiting); !inside) co_return fail(std::move(inside).error());
-  const auto one_moment = [pass] {
-    const bool inside = pass->inside();
-    pass->leave();
-    return inside;
-  };
-  co_return executor::FanLook{.one_moment = one_moment, .in_steps = true};
+  auto beginning = begin_moment(std::move(shards), patience(attempt));
+  auto begun = co_await std::move(beginning);
+  if (!begun) co_return fail(std::move(begun).error());
+  co_return executor::FanLook{.one_moment = [moment = std::move(*begun)] { return moment->end(); },
+                              .in_steps = true};
 }
 
 // The first step of a fan-out; in `fan` what has rows left.
@@ -89,9 +146,9 @@ io::Task<Result<executor::FanStep>> Session::begin_fan(planner::FanOut fan_out, 
 // The router's own transaction for what reads several shards by more than one statement: opened on all of them,
 // with the snapshots of one moment.
 io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
-  auto pass = worker_.shared().moments->look(shards, &waiter_, patience(kMostDoublings));
-  auto waiting = wait_inside(&pass, shards);
-  if (Status inside = co_await std::move(waiting); !inside) co_return inside;
+  auto beginning = begin_moment(shards, patience(kMostDoublings));
+  auto begun = co_await std::move(beginning);
+  if (!begun) co_return fail(std::move(begun).error());
   std::vector<executor::ControlOrder> orders;
   std::vector<Place*> places;
   for (const ShardId shard : shards) {
@@ -108,7 +165,9 @@ io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
     places[i]->begun = !places[i]->lease->broken && places[i]->lease->status != wire::TransactionStatus::kIdle;
     if (!answers[i].rows && opened) opened = fail(answers[i].rows.error());
   }
-  if (opened && !pass.inside()) opened = fail(waited_too_long());
+  auto ending = end_moment(begun->get());
+  const bool lasted = co_await std::move(ending);
+  if (opened && !lasted) opened = fail(waited_too_long());
   co_return opened;
 }
 
@@ -124,21 +183,23 @@ io::Task<executor::GatherResult> Session::fill_at_one_moment(const planner::Gath
   std::ranges::sort(shards);
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   for (int attempt = 0;; ++attempt) {
-    executor::Moments::Pass pass;
-    const bool looks = shards.size() > 1;
-    if (looks) {
-      pass = worker_.shared().moments->look(shards, &waiter_, patience(attempt));
-      auto waiting = wait_inside(&pass, shards);
-      if (Status inside = co_await std::move(waiting); !inside) {
-        executor::GatherResult failed{.sqlstate = inside.error().sqlstate};
-        wire::append_error(failed.error, "ERROR", inside.error());
+    std::shared_ptr<Moment> moment;
+    if (shards.size() > 1) {
+      auto beginning = begin_moment(shards, patience(attempt));
+      auto begun = co_await std::move(beginning);
+      if (!begun) {
+        executor::GatherResult failed{.sqlstate = begun.error().sqlstate};
+        wire::append_error(failed.error, "ERROR", begun.error());
         co_return failed;
       }
+      moment = std::move(*begun);
     }
     gathering->emplace(request);
     auto filling = (*gathering)->fill();
     executor::GatherResult filled = co_await std::move(filling);
-    if (!filled.ok || !looks || pass.inside()) co_return filled;
+    if (!filled.ok || moment == nullptr) co_return filled;
+    auto ending = end_moment(moment.get());
+    if (co_await std::move(ending)) co_return filled;
     auto dropping = (*gathering)->drop();
     co_await std::move(dropping);
   }

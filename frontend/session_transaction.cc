@@ -283,8 +283,9 @@ io::Task<StatementEnd> Session::commit_everywhere() {
       co_await std::move(rolling_back);
       co_return StatementEnd::refused(pass.error());
     }
-    auto committing = executor::commit_on_all(std::move(branches), worker_.map()->store_id(), &waiter_,
-                                              Deadline::in(kControlTimeout));
+    auto committing =
+        executor::commit_on_all(std::move(branches), worker_.map()->store_id(),
+                                worker_.shared().several_routers, &waiter_, Deadline::in(kControlTimeout));
     executor::CommitOutcome outcome = co_await std::move(committing);
     to_client_.compose() += outcome.asides;
     end.failed = outcome.kind != executor::CommitOutcome::kCommitted;

@@ -15,6 +15,7 @@
 #include "admin/commands/command_queue.h"
 #include "base/config.h"
 #include "base/io/gate.h"
+#include "executor/lookout.h"
 #include "executor/moments.h"
 #include "executor/pool.h"
 #include "frontend/catalog_source.h"
@@ -44,6 +45,8 @@ struct Shared {
   const std::shared_ptr<MapSource> maps;  // whose lease and store; the map itself is Worker::map()
   const std::shared_ptr<admin::CommandQueue> commands;  // Kintsugi's own statements are run there
   const bool routes = config.shards.size() != 1;
+  // May share its shards with others: nobody else can read a map that is a file of this router.
+  const bool several_routers = !config.map.store.starts_with("sqlite:");
   UserTable users;
   executor::PoolDirectory pools;
   std::shared_ptr<executor::Moments> moments;
@@ -117,6 +120,7 @@ class Worker final : public io::EventTarget {
   [[nodiscard]] io::Loop& loop() { return loop_; }
   [[nodiscard]] io::Gate& gate() { return gate_; }
   [[nodiscard]] executor::ThreadPools& pools() { return pools_; }
+  [[nodiscard]] executor::Lookout& lookout() { return lookout_; }
   [[nodiscard]] char* scratch() { return scratch_.data(); }
   [[nodiscard]] bool shutting_down() const { return shutting_down_; }
   [[nodiscard]] bool ending() const { return ending_; }
@@ -165,7 +169,8 @@ class Worker final : public io::EventTarget {
   io::Watch listener_watch_;
   io::Timer accept_again_;
   executor::ThreadPools pools_;
-  io::Gate gate_;     // sessions, connections being made like new
+  io::Gate gate_;  // sessions, connections being made like new, the lookout
+  executor::Lookout lookout_{loop_, gate_};
   io::Gate cancels_;  // cancel requests: those of the last sessions too
   io::Gate stopper_;  // what waits for the gates
   std::unordered_map<std::uint32_t, Session*> sessions_;

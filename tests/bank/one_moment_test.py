@@ -1,13 +1,15 @@
 """A statement over several shards sees each transaction over several shards entirely or not at all.
 
 Clients transfer money between accounts on three shards, as fast as they can; others add everything up, in all the ways a
-statement can go over several shards. One PostgreSQL would never show a sum that is off by a transfer.
+statement can go over several shards. One PostgreSQL would never show a sum that is off by a transfer. With several routers
+on one store each client goes through another one.
 
-    one_moment_test.py [--seconds N]        KINTSUGI_PROGRAM: the program to test
+    one_moment_test.py [--seconds N] [--routers N]        KINTSUGI_PROGRAM: the program to test
 """
 
 import argparse
 import collections
+import itertools
 import os
 import random
 import shutil
@@ -86,15 +88,17 @@ WAYS = plain, rows, in_order, average, grouped, in_a_block, in_one_query, by_cur
 
 
 class Bank:
-    def __init__(self, router):
-        self.router = router
+    def __init__(self, routers):
+        self.routers = routers
+        self.clients = itertools.count()
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.transfers, self.errors = 0, []
         self.looks, self.wrong = collections.Counter(), collections.Counter()
 
     def connect(self):
-        return psycopg.connect(host="127.0.0.1", port=self.router.port, dbname=DATABASE, user=USER, password=PASSWORD,
+        router = self.routers[next(self.clients) % len(self.routers)]
+        return psycopg.connect(host="127.0.0.1", port=router.port, dbname=DATABASE, user=USER, password=PASSWORD,
                                sslmode="disable", autocommit=True)
 
     def transfer(self, seed):
@@ -144,18 +148,23 @@ def make(bank, cluster, shards):
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--seconds", type=float, default=12)
+    options.add_argument("--routers", type=int, default=1)
     options = options.parse_args()
     root = scratch_directory("kintsugi-moment-")
     cluster = Cluster(root, settings={"max_prepared_transactions": 50, "wal_level": "logical"})
-    router = None
+    routers = []
     try:
         with cluster.admin("postgres") as admin:
             for i in range(3):
                 admin.execute(f"CREATE DATABASE d{i} OWNER {USER}")
-        router = Kintsugi(os.environ["KINTSUGI_PROGRAM"], cluster, root,
-                          sections={"pool": {"size": 20}, "map": {"store": "sqlite:map.db"}, "server": {"threads": 2}},
-                          users=[{"name": USER, "password": PASSWORD, "admin": True}], store=True)
-        bank = Bank(router)
+            admin.execute(f"CREATE DATABASE store OWNER {USER}")
+        store = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{cluster.port}/store" if options.routers > 1 else "sqlite:map.db"
+        for i in range(options.routers):
+            routers.append(
+                Kintsugi(os.environ["KINTSUGI_PROGRAM"], cluster, root, name=f"router{i + 1}",
+                         sections={"pool": {"size": 20}, "map": {"store": store}, "server": {"threads": 2}},
+                         users=[{"name": USER, "password": PASSWORD, "admin": True}], store=True))
+        bank = Bank(routers)
         make(bank, cluster, 3)
         threads = [threading.Thread(target=bank.guarded, args=(bank.transfer, seed)) for seed in range(4)]
         threads += [threading.Thread(target=bank.guarded, args=(bank.look, WAYS[i::3])) for i in range(3)]
@@ -169,10 +178,10 @@ def main():
         assert not bank.errors, bank.errors
         assert not bank.wrong, f"sums that are off: {dict(bank.wrong)}"
         assert bank.transfers > 100 and all(bank.looks[way.__name__] > 5 for way in WAYS), "hardly anything was tried"
-        router.stop()
-        router = None
+        while routers:
+            routers.pop().stop()
     finally:
-        if router is not None:
+        for router in routers:
             print(router.log_tail(20))
             router.kill()
         cluster.stop("immediate")

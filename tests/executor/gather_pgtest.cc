@@ -238,7 +238,7 @@ io::Task<std::string> write_and_gather(io::Waiter* waiter, const Case* the) {
   co_await std::move(dropping);
   std::vector<TransactionBranch> branches;
   for (int i = 0; i < kShards; ++i) branches.push_back({links[i], static_cast<shardmap::ShardId>(i + 1), true});
-  auto committing = commit_on_all(std::move(branches), "store", waiter, patience());
+  auto committing = commit_on_all(std::move(branches), "store", false, waiter, patience());
   const CommitOutcome outcome = co_await std::move(committing);
   co_return filled.ok && !links[1]->has_temporaries ? outcome.gid + " " + trace(outcome.error) : "not filled";
 }

@@ -114,7 +114,7 @@ io::Task<Committed> transact(io::Waiter* waiter, const std::vector<Step>* steps)
   }
   auto running = run_on_all(std::move(orders), waiter, patience());
   (void)co_await std::move(running);
-  auto committing = commit_on_all(std::move(branches), kStore, waiter, patience());
+  auto committing = commit_on_all(std::move(branches), kStore, false, waiter, patience());
   Committed done;
   done.outcome = co_await std::move(committing);
   for (auto& backend : links.backends)
@@ -269,7 +269,7 @@ TEST_F(TwoPhase, AShardWithoutPreparedTransactionsIsToldApart) {
       std::vector<TransactionBranch> branches;
       branches.push_back({links[0], 1, true});
       branches.push_back({backend->get(), 9, true});
-      auto committing = commit_on_all(std::move(branches), kStore, waiter, patience());
+      auto committing = commit_on_all(std::move(branches), kStore, false, waiter, patience());
       co_return co_await std::move(committing);
     }
   };

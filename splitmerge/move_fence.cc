@@ -126,6 +126,8 @@ Status Move::raise() {
     KG_CHECK(lease_.go_on(true));
     KG_CHECK(wait_for_quiet(*source_, Deadline::in(kQuietPatience).sooner(patience)));
     KG_CHECK(compare_before_fence());
+    // What has been applied until now is on the target's disk before anybody waits for the rest.
+    if (flusher_) KG_CHECK(flush(*flusher_, soon()));
     KG_CHECK(hold());
     mark("held");
     FenceSpec now = spec;

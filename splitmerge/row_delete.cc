@@ -1,5 +1,7 @@
 #include "splitmerge/row_delete.h"
 
+#include "splitmerge/follow.h"
+
 namespace kintsugi::splitmerge {
 namespace {
 
@@ -65,6 +67,8 @@ Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& nam
       count += some;
     }
   }
+  // They are not seen again, should the server fail: somebody is about to be told that they are gone.
+  KG_CHECK(flush(*writer, Deadline::in(kConnectDeadline)));
   return count;
 }
 

@@ -25,7 +25,8 @@ std::string settings(const std::string& name) {
          "; SET client_min_messages = warning; SET search_path = pg_catalog; SET datestyle = 'ISO, YMD'; "
          "SET intervalstyle = 'postgres'; SET timezone = 'UTC'; SET bytea_output = 'hex'; "
          "SET extra_float_digits = 1; SET row_security = on; SET statement_timeout = 0; SET lock_timeout = 0; "
-         "SET idle_in_transaction_session_timeout = 0; SET session_replication_role = replica";
+         "SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = on; SET "
+         "session_replication_role = replica";
 }
 
 struct Clear {

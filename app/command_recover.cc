@@ -37,7 +37,9 @@ void add_recover(CLI::App& root, int& exit_code) {
   auto resolve = add_client_command(
       *group, "resolve", "make one side say what the other says; rows are not touched", exit_code,
       [values](Talk& talk) -> int {
-        if (!values->dry_run && !talk.confirmed("Make the other side say what the " + values->from + " say?"))
+        if (!values->dry_run &&
+            !talk.confirmed(values->from == "store" ? "Make the shards say what the store says?"
+                                                    : "Make the store say what the shards say?"))
           return kWrongUsage;
         return talk.call("POST", "/v1/recovery/resolve", {{"from", values->from}, {"dry_run", values->dry_run}},
                          {"done"});

@@ -1,6 +1,8 @@
 #include "shardmap/local_map.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "shardmap/key_json.h"
@@ -32,6 +34,29 @@ std::set<OwnedRow> rows_of(const LocalContents& contents) {
   return rows;
 }
 
+std::string hex_of(std::string_view bytes) {
+  return bytea_text(bytes).substr(2);  // without its \x
+}
+
+// The statement once for many rows: a map may come with a million of them.
+Status in_batches(PgSession& session, const std::vector<OwnedRow>& rows, const std::string& sql,
+                  Deadline deadline) {
+  constexpr std::size_t kRows = 10000;
+  for (std::size_t at = 0; at < rows.size(); at += kRows) {
+    Json json = Json::array();
+    for (std::size_t i = at; i < std::min(at + kRows, rows.size()); ++i) {
+      const OwnedRow& row = rows[i];
+      json.push_back({{"map", row.map},
+                      {"low", hex_of(row.low)},
+                      {"high", hex_of(row.high)},
+                      {"name", row.name},
+                      {"state", row.state}});
+    }
+    KG_CHECK(session.run(sql, {SqlValue::text(json.dump())}, deadline));
+  }
+  return {};
+}
+
 Error another_shard(const ShardIdentity& found) {
   return {.sqlstate = "55000",
           .message = "the database is already shard \"" + found.shard_name + "\" of map store " +
@@ -60,9 +85,15 @@ Result<std::optional<ShardIdentity>> LocalMap::identity(Deadline deadline) {
          session_->query("SELECT to_regclass('kintsugi.identity') IS NOT NULL", {}, deadline));
   if (there.at(0).at(0) != "t") return Answer();
   KG_TRY(const auto rows,
-         session_->query("SELECT store_id, shard_id, shard_name, epoch FROM kintsugi.identity", {}, deadline));
+         session_->query("SELECT store_id, shard_id, shard_name, epoch, to_jsonb(i) ->> 'home', "
+                         "to_jsonb(i) ->> 'state' FROM kintsugi.identity i",
+                         {}, deadline));
   if (rows.empty()) return Answer();
-  return Answer({*rows[0][0], *rows[0][1], *rows[0][2], std::stoull(*rows[0][3])});
+  const PgRow& row = rows[0];
+  ShardIdentity found{*row[0], *row[1], *row[2], std::stoull(*row[3]), {}, {}};
+  if (row[4]) found.home = *row[4] == "true";
+  if (row[5]) found.state = shard_state_named(*row[5]);
+  return Answer(std::move(found));
 }
 
 Status LocalMap::need_identity(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
@@ -73,6 +104,20 @@ Status LocalMap::need_identity(const std::string& store_id, const std::string& s
   }
   if (found->store_id != store_id || found->shard_id != shard_id) return fail(another_shard(*found));
   return {};
+}
+
+Status LocalMap::bring_up_to_date(Deadline deadline) {
+  KG_TRY(const auto version, session_->query("SELECT max(version) FROM kintsugi.schema_version", {}, deadline));
+  if (std::stoul(version.at(0).at(0).value_or("0")) == sql_scripts::shard().size()) return {};
+  return migrate_schema(*session_, "kintsugi", sql_scripts::shard(), "the schema kintsugi of the shard",
+                        deadline);
+}
+
+Status LocalMap::adopt(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
+  KG_TRY(const auto found, identity(deadline));
+  KG_CHECK(need_identity(found ? found->store_id : store_id, shard_id, deadline));
+  return session_->run("UPDATE kintsugi.identity SET store_id = $1 WHERE shard_id = $2",
+                       {SqlValue::text(store_id), SqlValue::text(shard_id)}, deadline);
 }
 
 Status LocalMap::claim(const std::string& store_id, const std::string& shard_id, const std::string& shard_name,
@@ -102,7 +147,12 @@ Status LocalMap::release(const std::string& store_id, const std::string& shard_i
 
 LocalContents contents_of(const ShardMap& map, const Shard& shard) {
   LocalContents contents;
-  contents.identity = {map.store_id(), shard.identity, shard.name, map.epoch()};
+  contents.identity = {map.store_id(),
+                       shard.identity,
+                       shard.name,
+                       map.epoch(),
+                       map.home_shard() != nullptr && map.home_shard()->id == shard.id,
+                       shard.state};
   for (const Mapping* mapping : map.mappings()) {
     LocalMapping local{mapping->name(), mapping->kind(), mapping->key_types(), {}};
     const bool has_some = std::any_of(mapping->shards().begin(), mapping->shards().end(),
@@ -120,34 +170,34 @@ LocalContents contents_of(const ShardMap& map, const Shard& shard) {
   return contents;
 }
 
-Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline deadline, bool by_force) {
+Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline deadline) {
+  KG_CHECK(need_identity(map.store_id(), shard.identity, deadline));
+  KG_CHECK(bring_up_to_date(deadline));
   return session_->transaction(
       [&]() -> Status {
-        std::string store_id = map.store_id();
-        if (by_force) {
-          KG_TRY(const auto found, identity(deadline));
-          if (found) store_id = found->store_id;
-        }
-        KG_CHECK(need_identity(store_id, shard.identity, deadline));
+        KG_CHECK(need_identity(map.store_id(), shard.identity, deadline));
         KG_TRY(const auto now, session_->query("SELECT epoch FROM kintsugi.identity FOR UPDATE", {}, deadline));
-        if (std::stoull(*now.at(0).at(0)) >= map.epoch() && !by_force) return {};
+        if (std::stoull(*now.at(0).at(0)) >= map.epoch()) return {};
         KG_TRY(const LocalContents have, read(deadline));
         const LocalContents want = contents_of(map, shard);
         const std::set<OwnedRow> old_rows = rows_of(have);
         const std::set<OwnedRow> new_rows = rows_of(want);
-        for (const OwnedRow& row : old_rows) {
-          if (new_rows.contains(row)) continue;
-          KG_CHECK(session_->run("DELETE FROM kintsugi.owned WHERE map = $1 AND low = $2",
-                                 {SqlValue::text(row.map), SqlValue::bytes(row.low)}, deadline));
-        }
-        for (const OwnedRow& row : new_rows) {
-          if (old_rows.contains(row)) continue;
-          KG_CHECK(session_->run(
-              "INSERT INTO kintsugi.owned (map, low, high, name, state) VALUES ($1, $2, $3, $4, $5)",
-              {SqlValue::text(row.map), SqlValue::bytes(row.low), SqlValue::bytes(row.high),
-               SqlValue::text(row.name), SqlValue::integer(row.state)},
-              deadline));
-        }
+        std::vector<OwnedRow> gone, come;
+        std::set_difference(old_rows.begin(), old_rows.end(), new_rows.begin(), new_rows.end(),
+                            std::back_inserter(gone));
+        std::set_difference(new_rows.begin(), new_rows.end(), old_rows.begin(), old_rows.end(),
+                            std::back_inserter(come));
+        KG_CHECK(in_batches(
+            *session_, gone,
+            "DELETE FROM kintsugi.owned o USING json_to_recordset($1::text::json) AS r (map text, low text) "
+            "WHERE o.map = r.map AND o.low = decode(r.low, 'hex')",
+            deadline));
+        KG_CHECK(in_batches(
+            *session_, come,
+            "INSERT INTO kintsugi.owned (map, low, high, name, state) SELECT map, decode(low, 'hex'), "
+            "decode(high, 'hex'), name, state FROM json_to_recordset($1::text::json) AS r (map text, low "
+            "text, high text, name text, state int)",
+            deadline));
         KG_CHECK(session_->run("DELETE FROM kintsugi.map", {}, deadline));
         for (const LocalMapping& mapping : want.mappings) {
           KG_CHECK(
@@ -167,8 +217,10 @@ Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline dead
                             deadline));
         }
         return session_->run(
-            "UPDATE kintsugi.identity SET epoch = $1, shard_name = $2, store_id = $3",
-            {SqlValue::integer(map.epoch()), SqlValue::text(shard.name), SqlValue::text(map.store_id())},
+            "UPDATE kintsugi.identity SET epoch = $1, shard_name = $2, home = $3::text::boolean, state = $4",
+            {SqlValue::integer(map.epoch()), SqlValue::text(shard.name),
+             SqlValue::text(*want.identity.home ? "true" : "false"),
+             SqlValue::text(std::string(name_of(shard.state)))},
             deadline);
       },
       deadline);
@@ -193,6 +245,7 @@ Result<LocalContents> LocalMap::read(Deadline deadline) {
       const auto owned,
       session_->query("SELECT map, low, high, name, state FROM kintsugi.owned ORDER BY map COLLATE \"C\", low",
                       {}, deadline));
+  std::map<std::pair<std::string, std::string>, std::size_t> list_places;  // of a map's shardlet among `owned`
   for (const PgRow& row : owned) {
     const auto mapping = std::find_if(contents.mappings.begin(), contents.mappings.end(),
                                       [&row](const LocalMapping& each) { return each.name == *row[0]; });
@@ -204,12 +257,9 @@ Result<LocalContents> LocalMap::read(Deadline deadline) {
           {*row[3], *row[0], bytes_of_bytea(*row[1]), bytes_of_bytea(*row[2]), {}, 0, state});
       continue;
     }
-    auto same = std::find_if(mapping->owned.begin(), mapping->owned.end(),
-                             [&row](const Shardlet& each) { return each.name == *row[3]; });
-    if (same == mapping->owned.end()) {
-      same = mapping->owned.insert(same, Shardlet{*row[3], *row[0], {}, {}, {}, 0, state});
-    }
-    same->values.push_back(bytes_of_bytea(*row[1]));
+    const auto [same, first] = list_places.try_emplace({*row[0], *row[3]}, mapping->owned.size());
+    if (first) mapping->owned.push_back({*row[3], *row[0], {}, {}, {}, 0, state});
+    mapping->owned[same->second].values.push_back(bytes_of_bytea(*row[1]));
   }
   KG_TRY(const auto tables,
          session_->query("SELECT schema_name, name, kind, map, key_columns FROM kintsugi.placed_table "

@@ -20,7 +20,9 @@ struct ShardIdentity {
   std::string store_id;
   std::string shard_id;  // the shard's own uuid
   std::string shard_name;
-  std::uint64_t epoch = 0;  // that the rest was taken from
+  std::uint64_t epoch = 0;   // that the rest was taken from
+  std::optional<bool> home;  // none of both: an older program wrote it
+  std::optional<ShardState> state;
   friend bool operator==(const ShardIdentity&, const ShardIdentity&) = default;
 };
 
@@ -58,9 +60,11 @@ class LocalMap {
 
   // Brings the local map to what `map` says of the shard with this identity. Never backwards: nothing happens
   // when the shard has a later epoch. 55000 when this is another shard.
-  // `by_force` is for repairs: whatever epoch and store the local map speaks of, if only the shard's identity
-  // is the same.
-  Status bring_to(const ShardMap& map, const Shard& shard, Deadline deadline, bool by_force = false);
+  Status bring_to(const ShardMap& map, const Shard& shard, Deadline deadline);
+
+  // For repairs: the shard with this identity is this store's from now on, whose ever it was. What it owns
+  // stays as it is until bring_to().
+  Status adopt(const std::string& store_id, const std::string& shard_id, Deadline deadline);
 
   Result<LocalContents> read(Deadline deadline);
 
@@ -70,6 +74,7 @@ class LocalMap {
  private:
   explicit LocalMap(std::unique_ptr<PgSession> session);
   Status need_identity(const std::string& store_id, const std::string& shard_id, Deadline deadline);
+  Status bring_up_to_date(Deadline deadline);
   std::unique_ptr<PgSession> session_;
 };
 

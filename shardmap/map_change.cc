@@ -17,7 +17,10 @@ using std::chrono::milliseconds;
 
 constexpr const char* kSync = "sync";      // key: a shard's number; body: the epoch that it must reach
 constexpr const char* kIntent = "intent";  // key: a shard's uuid; body: what is being done with its database
+constexpr const char* kAdopt =
+    "adopt";  // key: a shard's uuid; its database becomes this store's, and then follows
 constexpr milliseconds kShardDeadline{5000};
+constexpr milliseconds kRecoverDeadline{300000};  // a local map may have a million entries
 constexpr int kAttempts = 20;
 
 // What is to be done with a database that is becoming a shard, or no longer is one.
@@ -32,6 +35,17 @@ std::string intent_body(const char* action, const std::string& dsn, const std::s
 
 Deadline shard_deadline(Deadline deadline) {
   return deadline.sooner(Deadline::in(kShardDeadline));
+}
+
+// What is enough for a local map of any size, at a fifth of a millisecond an entry.
+Deadline time_for(const ShardMap& map, ShardId id) {
+  std::size_t entries = 0;
+  for (const Mapping* mapping : map.mappings()) {
+    for (const auto& [shard, count] : mapping->shards()) {
+      if (shard == id) entries += count;
+    }
+  }
+  return Deadline::in(kShardDeadline + milliseconds(entries / 5));
 }
 
 Error unreachable(const std::string& shard, const Error& cause) {
@@ -70,8 +84,11 @@ struct Concerned {
   void operator()(const edit::AlterShard& op) {
     const std::string& name = op.new_name ? *op.new_name : op.name;
     const Shard* shard = after.shard_named(name);
-    if ((op.new_name || op.identity || op.dsn) && shard != nullptr) shards.insert(shard->id);
+    if (shard != nullptr) shards.insert(shard->id);
   }
+  void operator()(const edit::SetHome&) { all(); }
+  // What nobody's epoch is above is told to all.
+  void operator()(const edit::RaiseEpoch&) { all(); }
   // Its epoch tells a router in careful mode that its fan-outs there must leave something out, or no longer.
   void operator()(const edit::HideRange& op) {
     if (const Shard* shard = after.shard_named(op.shard)) shards.insert(shard->id);
@@ -178,8 +195,7 @@ Result<StoredMap> MapChange::commit_and_step(const Decide& decide, const std::ve
   };
   KG_TRY(StoredMap done, commit(noted, notes, deadline));
   for (const ShardId id : shards) {
-    const Status stepped =
-        bring_into_step(done, id, std::to_string(done.map->epoch()), shard_deadline(deadline));
+    const Status stepped = bring_into_step(done, id, std::to_string(done.map->epoch()), deadline);
     if (!stepped) {
       log::warning("a shard's local map will follow later",
                    {{"shard", done.map->shard(id)->name}, {"reason", stepped.error().message}});
@@ -201,9 +217,9 @@ Status MapChange::bring_into_step(const StoredMap& stored, ShardId id, const std
                                   Deadline deadline) {
   const Shard* shard = stored.map->shard(id);
   if (shard != nullptr && !shard->identity.empty()) {
-    auto local = LocalMap::connect(shard->dsn, deadline);
+    auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
     if (!local) return fail(unreachable(shard->name, local.error()));
-    KG_CHECK(local->bring_to(*stored.map, *shard, deadline));
+    KG_CHECK(local->bring_to(*stored.map, *shard, deadline.sooner(time_for(*stored.map, id))));
     failpoint("after local map");
   }
   // A later note for this shard stays; that is no error here.
@@ -222,43 +238,91 @@ Result<MapPtr> MapChange::edit(const MapEdit& edit, Deadline deadline) {
 }
 
 Result<MapPtr> MapChange::create_shard(const NewShard& shard, Deadline deadline) {
+  return create_shards(
+      {shard}, [](const ShardMap&) { return Result<MapEdit>(MapEdit{}); }, deadline);
+}
+
+// A claim of our own that nobody is working on, and no shard in the map, is left over from a maker who slept
+// while he was given up, and died when he woke: it may go. Any other says whose it is.
+Status MapChange::make_free(const ShardMap& map, const NewShard& shard, const std::string& identity,
+                            LocalMap& local, Deadline deadline) {
+  KG_TRY(const auto found, local.identity(shard_deadline(deadline)));
+  if (!found) return {};
+  KG_TRY(const bool left_over, claim_is_left_over(map, *found, deadline));
+  if (left_over) return local.release(found->store_id, found->shard_id, shard_deadline(deadline));
+  return local.claim(map.store_id(), identity, shard.name, shard_deadline(deadline));
+}
+
+Result<MapPtr> MapChange::create_shards(const std::vector<NewShard>& shards, const Decide& rest,
+                                        Deadline deadline) {
   KG_TRY(const StoredMap base, store_.load(deadline));
-  const std::string identity = random_uuid();
-  const MapEdit edit{edit::CreateShard{shard.name, shard.dsn, identity, shard.state}};
+  MapEdit making;
+  std::vector<NoteChange> begun, ended;
+  for (const NewShard& shard : shards) {
+    const std::string identity = random_uuid();
+    const std::string intent = intent_body("create", shard.dsn, shard.name);
+    making.operations.emplace_back(edit::CreateShard{shard.name, shard.dsn, identity, shard.state});
+    begun.push_back({kIntent, identity, intent, ""});
+    ended.push_back({kIntent, identity, {}, intent});
+  }
+  const Decide decide = [&making, &rest](const ShardMap& map) -> Result<MapEdit> {
+    KG_TRY(MapEdit others, rest(map));
+    MapEdit whole = making;
+    std::move(others.operations.begin(), others.operations.end(), std::back_inserter(whole.operations));
+    return whole;
+  };
+  KG_TRY(const MapEdit edit, decide(*base.map));
   KG_CHECK(apply(*base.map, edit));  // a name that is taken is told before anything is touched
-  auto local = LocalMap::connect(shard.dsn, shard_deadline(deadline));
-  if (!local) return fail(unreachable(shard.name, local.error()));
-  KG_TRY(const auto found, local->identity(shard_deadline(deadline)));
-  if (found) {
-    // A claim of our own that nobody is working on, and no shard in the map, is left over from a maker who
-    // slept while he was given up, and died when he woke: it may go. Any other says whose it is.
-    KG_TRY(const bool left_over, claim_is_left_over(*base.map, *found, deadline));
-    if (left_over) KG_CHECK(local->release(found->store_id, found->shard_id, shard_deadline(deadline)));
-    if (!left_over)
-      KG_CHECK(local->claim(base.map->store_id(), identity, shard.name, shard_deadline(deadline)));
+  std::vector<LocalMap> locals;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    auto local = LocalMap::connect(shards[i].dsn, shard_deadline(deadline));
+    if (!local) return fail(unreachable(shards[i].name, local.error()));
+    KG_CHECK(make_free(*base.map, shards[i], begun[i].key, *local, deadline));
+    locals.push_back(*std::move(local));
   }
-  const std::string intent = intent_body("create", shard.dsn, shard.name);
-  KG_CHECK(store_.put_notes({{kIntent, identity, intent, ""}}, deadline));
-  failpoint("create shard: after intent");
-  if (Status claimed = local->claim(base.map->store_id(), identity, shard.name, shard_deadline(deadline));
-      !claimed) {
-    (void)give_back(identity, intent, deadline);
-    return fail(unreachable(shard.name, claimed.error()));
-  }
-  failpoint("create shard: after claim");
-  // Together: the shard is in the map and the intent is gone. If a recoverer took the intent to be abandoned,
-  // this fails.
-  auto done = commit_and_step([&edit](const ShardMap&) { return Result<MapEdit>(edit); },
-                              {{kIntent, identity, {}, intent}}, deadline);
-  if (!done) {
-    // Whether it was committed is known unless the store is away; then the note stays and a recoverer will see.
-    if (done.error().sqlstate != sqlstate::kMapReadOnly) {
-      (void)give_back(identity, intent, deadline);
-      (void)local->release(base.map->store_id(), identity, shard_deadline(deadline));
+  const auto undo = [&](const Error& why) {
+    for (std::size_t i = 0; i < locals.size(); ++i) {
+      (void)give_back(begun[i].key, *begun[i].body, deadline);
+      (void)locals[i].release(base.map->store_id(), begun[i].key, shard_deadline(deadline));
     }
-    return fail(done.error());
+    return fail(why);
+  };
+  KG_CHECK(store_.put_notes(begun, deadline));
+  failpoint("create shard: after intent");
+  for (std::size_t i = 0; i < locals.size(); ++i) {
+    const Status claimed =
+        locals[i].claim(base.map->store_id(), begun[i].key, shards[i].name, shard_deadline(deadline));
+    if (!claimed) return undo(unreachable(shards[i].name, claimed.error()));
+    failpoint("create shard: after claim");
   }
+  // Together: the shards are in the map and the intents are gone. If a recoverer took one to be abandoned, this
+  // fails.
+  auto done = commit_and_step(decide, ended, deadline);
+  // Whether it was committed is known unless the store is away; then the notes stay and a recoverer will see.
+  if (!done && done.error().sqlstate != sqlstate::kMapReadOnly) return undo(done.error());
+  if (!done) return fail(done.error());
   return done->map;
+}
+
+Result<int> MapChange::take_over(const Decide& decide, const std::vector<ShardIdentity>& others,
+                                 Deadline deadline) {
+  std::vector<NoteChange> notes;
+  for (const ShardIdentity& other : others) notes.push_back({kAdopt, other.shard_id, other.store_id, {}});
+  KG_CHECK(commit(decide, notes, deadline));
+  // Of shards that others are making, nothing: they are at work.
+  return recover(milliseconds::max(), deadline);
+}
+
+// The shard of this note is in the map by the same commit. When it no longer is, nothing is to be done.
+Status MapChange::adopt(const StoredMap& stored, const Note& note, Deadline deadline) {
+  for (const Shard* shard : stored.map->shards()) {
+    if (shard->identity != note.key) continue;
+    auto local = LocalMap::connect(shard->dsn, deadline);
+    if (!local) return fail(unreachable(shard->name, local.error()));
+    KG_CHECK(local->adopt(stored.map->store_id(), note.key, deadline));
+    failpoint("adopt: after adoption");
+  }
+  return store_.put_notes({{kAdopt, note.key, {}, note.body}}, deadline);
 }
 
 Result<bool> MapChange::claim_is_left_over(const ShardMap& map, const ShardIdentity& found, Deadline deadline) {
@@ -344,15 +408,16 @@ Status MapChange::give_back(const std::string& key, const std::string& body, Dea
 
 Result<int> MapChange::recover(milliseconds patience, Deadline deadline) {
   int remaining = 0;
+  KG_TRY(const auto adoptions, store_.notes(kAdopt, deadline));
   KG_TRY(const auto syncs, store_.notes(kSync, deadline));
   KG_TRY(const auto intents, store_.notes(kIntent, deadline));
-  if (!syncs.empty()) {
+  if (!syncs.empty() || !adoptions.empty()) {
     KG_TRY(const StoredMap stored, store_.load(deadline));
+    for (const Note& note : adoptions) (void)adopt(stored, note, shard_deadline(deadline));
     for (const Note& note : syncs) {
       // Notes that are newer than the map that we have just read are for the next time.
       if (std::stoull(note.body) > stored.map->epoch() ||
-          !bring_into_step(stored, static_cast<ShardId>(std::stoul(note.key)), note.body,
-                           shard_deadline(deadline))) {
+          !bring_into_step(stored, static_cast<ShardId>(std::stoul(note.key)), note.body, deadline)) {
         ++remaining;
       }
     }
@@ -390,7 +455,7 @@ void Recoverer::run() {
       if (auto opened = open_store(store_, directory_, Deadline::in(milliseconds(5000))))
         store = *std::move(opened);
     }
-    if (store) (void)MapChange(*store).recover(patience_, Deadline::in(milliseconds(20000)));
+    if (store) (void)MapChange(*store).recover(patience_, Deadline::in(kRecoverDeadline));
     lock.lock();
     changed_.wait_for(lock, every_, [this] { return stop_; });
   }

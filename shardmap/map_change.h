@@ -41,6 +41,13 @@ class MapChange {
 
   // Claims the database for this store, then puts the shard into the map.
   Result<MapPtr> create_shard(const NewShard& shard, Deadline deadline);
+  // Claims all of these databases, then puts them and what `rest` makes of the map with them into the map at
+  // once.
+  Result<MapPtr> create_shards(const std::vector<NewShard>& shards, const Decide& rest, Deadline deadline);
+  // Shards that another store may have had come into the map, or are to follow it again, by an edit that says
+  // so (it raises the epoch above theirs): these databases are this store's from then on. The number of shards
+  // that will follow later, because they do not answer.
+  Result<int> take_over(const Decide& decide, const std::vector<ShardIdentity>& others, Deadline deadline);
   // Takes it out of the map, then gives the database back.
   Result<MapPtr> drop_shard(const std::string& name, Deadline deadline);
   // Another DSN for a shard that has moved or was restored from a backup: the database there must have its
@@ -65,6 +72,9 @@ class MapChange {
   Result<StoredMap> commit_and_step(const Decide& decide, const std::vector<NoteChange>& notes,
                                     Deadline deadline);
   Status bring_into_step(const StoredMap& stored, ShardId shard, const std::string& note, Deadline deadline);
+  Status make_free(const ShardMap& map, const NewShard& shard, const std::string& identity, LocalMap& local,
+                   Deadline deadline);
+  Status adopt(const StoredMap& stored, const Note& note, Deadline deadline);
   Result<bool> claim_is_left_over(const ShardMap& map, const ShardIdentity& found, Deadline deadline);
   Status give_back(const std::string& key, const std::string& body, Deadline deadline);
   MapStore& store_;

@@ -196,18 +196,19 @@ Result<std::string> MapCommands::export_all(Deadline deadline) {
 Result<MapPtr> MapCommands::import_all(std::string_view text, Deadline deadline) {
   KG_TRY(const MapPtr file, import_map(text));
   KG_TRY(const MapEdit whole, edit_that_makes(*file));
-  KG_TRY(const StoredMap stored, store_.load(deadline));
-  if (!stored.map->shards().empty() || !stored.map->mappings().empty()) {
-    return fail("55000", "a map is imported into an empty store only, and this one has shards or maps");
-  }
-  for (const Shard* shard : file->shards()) {
-    KG_CHECK(change_.create_shard({shard->name, shard->dsn, ShardState::kOnline}, deadline));
-  }
+  std::vector<NewShard> shards;
+  for (const Shard* shard : file->shards()) shards.push_back({shard->name, shard->dsn, ShardState::kOnline});
   MapEdit rest;
   for (const edit::Operation& op : whole.operations) {
     if (!std::holds_alternative<edit::CreateShard>(op)) rest.operations.push_back(op);
   }
-  return change_.edit(rest, deadline);
+  return change_.create_shards(
+      shards,
+      [&rest](const ShardMap& map) -> Result<MapEdit> {
+        if (map.shards().empty() && map.mappings().empty()) return rest;
+        return fail("55000", "a map is imported into an empty store only, and this one has shards or maps");
+      },
+      deadline);
 }
 
 }  // namespace kintsugi::shardmap

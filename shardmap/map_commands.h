@@ -52,7 +52,8 @@ class MapCommands {
   Result<MapPtr> drop_table(const std::string& schema, const std::string& name, Deadline deadline);
 
   Result<std::string> export_all(Deadline deadline);
-  // Into an empty store: the shards of the file are claimed for it, then all else follows in one edit.
+  // Into an empty store, entirely or not at all: the databases of the file are claimed for it, then everything
+  // is committed at once.
   Result<MapPtr> import_all(std::string_view text, Deadline deadline);
 
  private:

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "shardmap/local_map.h"
+#include "shardmap/map_change.h"
 #include "shardmap/table_check.h"
 
 namespace kintsugi::shardmap {
@@ -26,6 +27,12 @@ std::map<std::string, Shardlet> by_name(const LocalContents& contents) {
 
 void compare(const LocalContents& want, const LocalContents& have, const std::string& shard,
              std::vector<Difference>& out) {
+  // Its state may be on its way for longer, and nobody but a rebuilt store asks for it.
+  if (have.identity.home && have.identity.home != want.identity.home) {
+    out.push_back({Difference::Kind::kIdentity, shard,
+                   std::string("its local map says that it is ") + (*have.identity.home ? "" : "not ") +
+                       "the home shard"});
+  }
   const auto wanted = by_name(want);
   const auto there = by_name(have);
   for (const auto& [name, shardlet] : wanted) {
@@ -88,6 +95,7 @@ struct Source {
 // The map that the local maps make together.
 struct Assembly {
   MapPtr map;
+  std::uint64_t newest = 0;       // the highest epoch that one of them has
   std::vector<std::string> told;  // what was passed over
 };
 
@@ -110,16 +118,17 @@ Result<edit::CreateShardlet> creation(const LocalMapping& mapping, const Shardle
 }
 
 Result<Assembly> assemble(const std::string& store_id, std::vector<Source> sources) {
-  // The newest first: what it says stands.
-  std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
-    return a.contents.identity.epoch > b.contents.identity.epoch;
-  });
-  Assembly made{ShardMap::empty(store_id), {}};
+  Assembly made{ShardMap::empty(store_id), 0, {}};
   for (const Source& source : sources) {
     const ShardIdentity& identity = source.contents.identity;
     KG_TRY(made.map, apply(*made.map, {edit::CreateShard{identity.shard_name, source.dsn, identity.shard_id,
                                                          ShardState::kOnline}}));
   }
+  // The newest first: what it says stands.
+  std::stable_sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
+    return a.contents.identity.epoch > b.contents.identity.epoch;
+  });
+  if (!sources.empty()) made.newest = sources.front().contents.identity.epoch;
   for (const Source& source : sources) {
     for (const LocalMapping& mapping : source.contents.mappings) {
       // A map that only an older local map has was dropped since.
@@ -186,12 +195,44 @@ Result<MapEdit> edit_between(const ShardMap& from, const ShardMap& to, std::vect
   return edit;
 }
 
-Result<std::vector<std::string>> resolve_from_store(const ShardMap& map, bool dry_run, Deadline deadline) {
+// The name of the home shard, as they say; empty: none of them says that it is.
+std::string home_of(const std::vector<Source>& sources) {
+  const Source* home = nullptr;
+  for (const Source& source : sources) {
+    const ShardIdentity& identity = source.contents.identity;
+    if (identity.home.value_or(false) && (home == nullptr || identity.epoch > home->contents.identity.epoch))
+      home = &source;
+  }
+  return home == nullptr ? "" : home->contents.identity.shard_name;
+}
+
+// Commits `edit` if the store's map still is the one that it was made for, above `newest`, and every local map
+// follows, by this or by any router's recoverer.
+Result<int> commit_for_all(MapStore& store, const ShardMap& base, MapEdit edit, std::uint64_t newest,
+                           const std::vector<ShardIdentity>& others, Deadline deadline) {
+  edit.operations.emplace_back(edit::RaiseEpoch{newest + 1});
+  return MapChange(store).take_over(
+      [&base, &edit](const ShardMap& map) -> Result<MapEdit> {
+        if (map.epoch() == base.epoch()) return edit;
+        return fail(sqlstate::kSerializationFailure, "the shard map was changed meanwhile", "Look again.");
+      },
+      others, deadline);
+}
+
+void tell_of(int later, std::vector<std::string>& told) {
+  if (later > 0) told.push_back(std::to_string(later) + " shards do not answer and follow when they do");
+}
+
+Result<std::vector<std::string>> resolve_from_store(MapStore& store, const ShardMap& map, bool dry_run,
+                                                    Deadline deadline) {
   std::vector<std::string> told;
+  std::vector<ShardIdentity> others;
+  std::uint64_t newest = 0;
+  bool differ = false;
   for (const Shard* shard : map.shards()) {
     auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
     if (!local) {
-      told.push_back("shard \"" + shard->name + "\" cannot be reached and stays as it is");
+      told.push_back("shard \"" + shard->name + "\" cannot be reached and is not compared");
       continue;
     }
     const auto have = local->read(deadline);
@@ -201,20 +242,25 @@ Result<std::vector<std::string>> resolve_from_store(const ShardMap& map, bool dr
     }
     std::vector<Difference> differences;
     compare(contents_of(map, *shard), *have, shard->name, differences);
-    if (have->identity.store_id != map.store_id())
+    newest = std::max(newest, have->identity.epoch);
+    if (have->identity.store_id != map.store_id()) {
+      others.push_back(have->identity);
       told.push_back("shard \"" + shard->name + "\" becomes this store's");
+    }
     for (const Difference& difference : differences)
       told.push_back("shard \"" + shard->name + "\": settled that " + difference.what);
-    if (dry_run || (differences.empty() && have->identity.store_id == map.store_id())) continue;
-    KG_CHECK(local->bring_to(map, *shard, deadline, true));
+    differ = differ || !differences.empty() || !others.empty();
   }
+  if (dry_run || !differ) return told;
+  // Above what any of them has seen: the local map of a shard goes forward only.
+  KG_CHECK(commit_for_all(store, map, {}, newest, others, deadline));
   return told;
 }
 
-Result<std::vector<std::string>> resolve_from_shards(MapStore& store, const StoredMap& stored, bool dry_run,
+Result<std::vector<std::string>> resolve_from_shards(MapStore& store, const ShardMap& map, bool dry_run,
                                                      Deadline deadline) {
   std::vector<Source> sources;
-  for (const Shard* shard : stored.map->shards()) {
+  for (const Shard* shard : map.shards()) {
     KG_TRY(LocalMap local, LocalMap::connect(shard->dsn, shard_deadline(deadline)));
     KG_TRY(LocalContents contents, local.read(deadline));
     if (contents.identity.shard_id != shard->identity) {
@@ -224,13 +270,22 @@ Result<std::vector<std::string>> resolve_from_shards(MapStore& store, const Stor
     contents.identity.shard_name = shard->name;
     sources.push_back({shard->dsn, std::move(contents)});
   }
-  KG_TRY(Assembly made, assemble(stored.map->store_id(), std::move(sources)));
+  const std::string home = home_of(sources);
+  std::vector<ShardIdentity> others;
+  for (const Source& source : sources) {
+    if (source.contents.identity.store_id != map.store_id()) others.push_back(source.contents.identity);
+  }
+  KG_TRY(Assembly made, assemble(map.store_id(), std::move(sources)));
   std::vector<std::string> told = made.told;
-  KG_TRY(const MapEdit edit, edit_between(*stored.map, *made.map, told));
-  if (dry_run || edit.operations.empty()) return told;
-  KG_TRY(const StoredMap done, store.commit(stored, edit, {}, deadline));
-  // What was passed over must go from the local maps too.
-  KG_CHECK(resolve_from_store(*done.map, false, deadline));
+  KG_TRY(MapEdit edit, edit_between(map, *made.map, told));
+  if (!home.empty() && map.home_shard()->name != home) {
+    edit.operations.emplace_back(edit::SetHome{home});
+    told.push_back("shard \"" + home + "\" is the home shard from now on");
+  }
+  if (dry_run || (told.empty() && edit.operations.empty())) return told;
+  // What was passed over goes from the local maps too.
+  KG_TRY(const int later, commit_for_all(store, map, std::move(edit), made.newest, others, deadline));
+  tell_of(later, told);
   return told;
 }
 
@@ -277,17 +332,18 @@ Result<std::vector<Difference>> check(MapStore& store, bool rows, Deadline deadl
 
 Result<std::vector<std::string>> resolve(MapStore& store, Side right, bool dry_run, Deadline deadline) {
   KG_TRY(const StoredMap stored, store.load(deadline));
-  if (right == Side::kStore) return resolve_from_store(*stored.map, dry_run, deadline);
-  return resolve_from_shards(store, stored, dry_run, deadline);
+  if (right == Side::kStore) return resolve_from_store(store, *stored.map, dry_run, deadline);
+  return resolve_from_shards(store, *stored.map, dry_run, deadline);
 }
 
 Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std::string>& dsns,
                                          Deadline deadline) {
+  if (dsns.empty())
+    return fail(sqlstate::kInvalidParameter, "a store is rebuilt from its shards: name each DSN");
   KG_TRY(const StoredMap stored, store.load(deadline));
   if (stored.map->epoch() != 0)
     return fail("55000", "the map store is not empty: it is at epoch " + std::to_string(stored.map->epoch()));
   std::vector<Source> sources;
-  std::uint64_t newest = 0;
   for (const std::string& dsn : dsns) {
     KG_TRY(LocalMap local, LocalMap::connect(dsn, shard_deadline(deadline)));
     KG_TRY(LocalContents contents, local.read(deadline));
@@ -297,24 +353,35 @@ Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std:
                                sources.front().contents.identity.shard_name + "\" of " +
                                sources.front().contents.identity.store_id);
     }
-    newest = std::max(newest, contents.identity.epoch);
     sources.push_back({dsn, std::move(contents)});
   }
+  std::vector<ShardIdentity> all;
+  for (const Source& source : sources) all.push_back(source.contents.identity);
+  std::string home = home_of(sources);
   KG_TRY(Assembly made, assemble(stored.map->store_id(), std::move(sources)));
   std::vector<std::string> told = made.told;
+  if (home.empty() && !all.empty()) {
+    home = all.front().shard_name;
+    told.push_back("none of them says that it is the home shard: shard \"" + home +
+                   "\", the first, is from now on");
+  }
   MapEdit edit;
   for (const Shard* shard : made.map->shards()) {
     edit.operations.emplace_back(
         edit::CreateShard{shard->name, shard->dsn, shard->identity, ShardState::kOnline});
     told.push_back("shard \"" + shard->name + "\" comes into the store");
   }
+  edit.operations.emplace_back(edit::SetHome{home});
   KG_TRY(const MapPtr with_shards, apply(*stored.map, edit));
   KG_TRY(const MapEdit rest, edit_between(*with_shards, *made.map, told));
   edit.operations.insert(edit.operations.end(), rest.operations.begin(), rest.operations.end());
-  // Above every epoch that was ever seen, as far as the shards know.
-  edit.operations.emplace_back(edit::RaiseEpoch{newest + 1});
-  KG_TRY(const StoredMap done, store.commit(stored, edit, {}, deadline));
-  KG_CHECK(resolve_from_store(*done.map, false, deadline));
+  // Last, because a shard that may not be given shardlets has some all the same, perhaps.
+  for (const ShardIdentity& shard : all) {
+    if (shard.state.value_or(ShardState::kOnline) != ShardState::kOnline)
+      edit.operations.emplace_back(edit::AlterShard{shard.shard_name, {}, {}, {}, shard.state});
+  }
+  KG_TRY(const int later, commit_for_all(store, *stored.map, std::move(edit), made.newest, all, deadline));
+  tell_of(later, told);
   return told;
 }
 

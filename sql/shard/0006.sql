@@ -1,6 +1,3 @@
--- What keeps commits over several shards through one router and statements over several shards through another apart
--- (docs/decisions/0052-one-moment.md): its locks are all that is wanted of it.
-CREATE TABLE moment (
-  nothing boolean CHECK (false)
-);
-GRANT UPDATE ON moment TO PUBLIC;
+-- What a store that is made anew from its shards could not know else: which of them is the home shard, and the state of each.
+-- Empty: not said yet, by a program that did not know of it.
+ALTER TABLE identity ADD COLUMN home boolean, ADD COLUMN state text;

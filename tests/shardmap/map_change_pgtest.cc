@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "shardmap/local_map.h"
+#include "shardmap/map_commands.h"
 #include "shardmap/pg_session.h"
+#include "shardmap/recovery.h"
 #include "shardmap/sql_scripts.h"
 #include "tests/pg/cluster.h"
 #include "tests/shardmap/store_contract.h"
@@ -58,7 +60,7 @@ class MapChangeTest : public testing::Test {
   // What differs between the store and the databases; empty when they agree.
   std::string disagreement() {
     const MapPtr now = map();
-    for (const char* kind : {"sync", "intent"}) {
+    for (const char* kind : {"sync", "intent", "adopt"}) {
       if (!store_->notes(kind, soon())->empty()) return std::string("there are notes of kind ") + kind;
     }
     for (const char* database : {"one", "two", "three"}) {
@@ -74,6 +76,9 @@ class MapChangeTest : public testing::Test {
       }
       if (!*identity || (*identity)->shard_id != shard->identity)
         return std::string(database) + " has another identity";
+      if ((*identity)->store_id != now->store_id()) return std::string(database) + " is another store's";
+      if ((*identity)->home != (shard == now->home_shard()) || (*identity)->state != shard->state)
+        return std::string(database) + " has another state, or home";
       const auto have = local->read(soon());
       const LocalContents want = contents_of(*now, *shard);
       if (have->tables != want.tables) return std::string(database) + " has other tables";
@@ -90,13 +95,17 @@ class MapChangeTest : public testing::Test {
 
   // Runs `work` in a process that dies at the failpoint.
   static void die_at(const std::string& failpoint, const std::function<void(MapChange&)>& work) {
+    die_with_store_at(failpoint, [&work](MapStore& store) {
+      MapChange change(store);
+      work(change);
+    });
+  }
+  static void die_with_store_at(const std::string& failpoint, const std::function<void(MapStore&)>& work) {
     const pid_t child = fork();
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       setenv("KINTSUGI_FAILPOINT", failpoint.c_str(), 1);
-      const auto store = open();
-      MapChange change(*store);
-      work(change);
+      work(*open());
       _exit(0);
     }
     int status = 0;
@@ -242,6 +251,125 @@ TEST_F(MapChangeTest, KilledAnywhereEverythingAgreesWithinTenSeconds) {
       (void)change.edit({edit::AlterShardlet{"b", {}, to, {}}, edit::AlterShardlet{"a", {}, to, {}}}, soon());
     });
     expect_agreement_soon(std::string("moving shardlets, ") + point);
+  }
+}
+
+// A local map is as large as its part of the map; it is in step when the change is answered, not some day.
+TEST_F(MapChangeTest, ALocalMapOfManyShardletsFollowsAtOnce) {
+  const auto patiently = [] { return Deadline::in(3min); };  // the store takes its time for so many
+  build();
+  ASSERT_TRUE(
+      MapCommands(*store_).create_map({"many", MapKind::kHash, {KeyType::kUuid}, 65536, {"s1"}}, patiently()));
+  EXPECT_EQ(disagreement(), "");
+  MapEdit list{edit::CreateMap{"names", MapKind::kList, {KeyType::kText}}};
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    list.operations.emplace_back(
+        edit::CreateShardlet{"names", name, {}, {}, {{name}, {name + "'"}}, "s2", ShardletState::kOnline});
+  }
+  ASSERT_TRUE(change().edit(list, patiently()));
+  EXPECT_EQ(disagreement(), "");
+  ASSERT_TRUE(change().edit({edit::DropMap{"many"}, edit::DropMap{"names"}}, patiently()));
+  EXPECT_EQ(disagreement(), "");
+}
+
+// The undoing of a shard's making is a change of both sides as well: a recoverer dies in it, another one ends
+// it.
+TEST_F(MapChangeTest, KilledWhileItIsUndoneEverythingAgreesWithinTenSeconds) {
+  build();
+  for (const char* begun : {"create shard: after intent", "create shard: after claim"}) {
+    for (const char* point : {"give back: after taking over", "give back: after release"}) {
+      die_at(begun, [](MapChange& change) { (void)change.create_shard({"s3", dsn("three")}, soon()); });
+      die_at(point, [](MapChange& change) { (void)change.recover(0ms, soon()); });
+      expect_agreement_soon(std::string(begun) + ", undone, " + point);
+      EXPECT_EQ(map()->shard_named("s3"), nullptr);
+    }
+  }
+}
+
+TEST_F(MapChangeTest, KilledWhileAShardIsAttachedAgainEverythingAgreesWithinTenSeconds) {
+  build();
+  pgtest::psql(cluster_->dsn(), "DROP DATABASE three; CREATE DATABASE three TEMPLATE two");
+  int n = 0;
+  for (const char* point : {"before commit", "after commit", "after local map"}) {
+    // What the map has learnt since the copy was made, the copy learns when it is attached.
+    const bool there = n % 2 == 0;
+    ASSERT_TRUE(change().edit({edit::AlterShardlet{there ? "b" : "bb", there ? "bb" : "b", {}, {}}}, soon()));
+    const std::string to = n++ % 2 == 0 ? "three" : "two";
+    die_at(point, [&to](MapChange& change) { (void)change.reattach_shard("s2", dsn(to), soon()); });
+    const Recoverer recoverer(dsn("store"), "", 100ms, 300ms);
+    const auto agrees = [&] {
+      const MapPtr now = map();
+      const auto local = LocalMap::connect(now->shard_named("s2")->dsn, soon())->read(soon());
+      return store_->notes("sync", soon())->empty() && local->identity.epoch == now->epoch() &&
+             local->mappings.at(0).owned == contents_of(*now, *now->shard_named("s2")).mappings.at(0).owned;
+    };
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (!agrees() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(50ms);
+    EXPECT_TRUE(agrees()) << point;
+  }
+}
+
+TEST_F(MapChangeTest, KilledWhileItIsRepairedEverythingAgreesWithinTenSeconds) {
+  build();
+  for (const Side side : {Side::kStore, Side::kShards}) {
+    for (const char* point : {"before commit", "after commit", "after local map"}) {
+      // Two shards, each wrong in its own way, and further than the store.
+      pgtest::psql(
+          dsn("one"),
+          "UPDATE kintsugi.owned SET name = 'x' || name; UPDATE kintsugi.identity SET epoch = epoch + 50");
+      pgtest::psql(dsn("two"), "UPDATE kintsugi.owned SET state = 1 - state");
+      const auto repair = [side](MapStore& store) { (void)resolve(store, side, false, soon()); };
+      die_with_store_at(point, repair);
+      if (std::string(point) == "before commit") {
+        EXPECT_FALSE(check(*store_, false, soon())->empty());  // nothing was begun
+        repair(*store_);
+      }
+      expect_agreement_soon(std::string("a repair, ") + point);
+      EXPECT_TRUE(check(*store_, false, soon())->empty());
+      EXPECT_EQ(map()->shardlet("a").has_value(), side == Side::kStore) << point;
+    }
+  }
+}
+
+TEST_F(MapChangeTest, KilledWhileTheStoreIsMadeAnewEverythingAgreesWithinTenSeconds) {
+  for (const char* point : {"before commit", "after commit", "adopt: after adoption", "after local map"}) {
+    build();
+    const std::string was = map()->store_id();
+    store_.reset();
+    pgtest::psql(cluster_->dsn(), "DROP DATABASE store WITH (FORCE); CREATE DATABASE store");
+    store_ = open();
+    // Not in the order in which they were made: which of them is the home shard, they know themselves.
+    const auto make = [](MapStore& store) { (void)rebuild(store, {dsn("two"), dsn("one")}, soon()); };
+    die_with_store_at(point, make);
+    if (std::string(point) == "before commit") {
+      EXPECT_EQ(map()->epoch(), 0U);
+      EXPECT_EQ((*LocalMap::connect(dsn("one"), soon())->identity(soon()))->store_id, was);
+      make(*store_);
+    }
+    expect_agreement_soon(std::string("a rebuild, ") + point);
+    EXPECT_EQ(map()->home_shard()->name, "s1");
+    EXPECT_EQ(map()->mapping("tenants")->shardlet_count(), 2U);
+    SetUp();
+  }
+}
+
+TEST_F(MapChangeTest, KilledWhileAFileIsImportedEverythingAgreesWithinTenSeconds) {
+  build();
+  const std::string file = *MapCommands(*store_).export_all(soon());
+  for (const char* point : {"create shard: after intent", "create shard: after claim", "before commit",
+                            "after commit", "after local map"}) {
+    SetUp();
+    die_with_store_at(point, [&file](MapStore& store) { (void)MapCommands(store).import_all(file, soon()); });
+    expect_agreement_soon(std::string("an import, ") + point);
+    // All of it or nothing.
+    const bool all = map()->shard_named("s1") != nullptr;
+    EXPECT_EQ(map()->mappings().size(), all ? 1U : 0U) << point;
+    EXPECT_EQ(map()->shards().size(), all ? 2U : 0U) << point;
+    if (!all) {
+      ASSERT_TRUE(MapCommands(*store_).import_all(file, soon())) << point;
+    }
+    EXPECT_EQ(disagreement(), "");
   }
 }
 

@@ -188,14 +188,18 @@ TEST_F(RecoveryTest, TheStoreIsRepairedFromTheShards) {
 
 TEST_F(RecoveryTest, TheStoreIsMadeAnewFromTheShards) {
   build();
+  ASSERT_TRUE(commands().alter_shard({"s2", {}, {}, {}, ShardState::kDraining}, soon()));
+  // Of s2 nothing is newer than of s1: that the home shard is s1 is told by the local maps, not by an order.
+  ASSERT_TRUE(commands().alter_shardlet({"b", "b", {}, ShardletState::kReadOnly}, soon()));
   const MapPtr before = map();
   store_.reset();
   store_ = open("other");
   EXPECT_EQ(commands().create_shard({"s1", dsn("one")}, soon()).error().sqlstate, "55000");
-  const auto done = rebuild(*store_, {dsn("one"), dsn("two")}, soon());
+  const auto done = rebuild(*store_, {dsn("two"), dsn("one")}, soon());
   ASSERT_TRUE(done) << done.error().to_string();
   const MapPtr after = map();
   EXPECT_GT(after->epoch(), before->epoch());
+  EXPECT_EQ(after->home_shard()->name, "s1");
   EXPECT_EQ(differences(), Lines{});
   for (const char* name : {"a", "b"}) {
     EXPECT_EQ(after->shardlet(name)->low, before->shardlet(name)->low);
@@ -203,6 +207,7 @@ TEST_F(RecoveryTest, TheStoreIsMadeAnewFromTheShards) {
               before->shard(before->shardlet(name)->shard)->identity);
   }
   EXPECT_EQ(*after->table("public", "orders"), orders());
+  EXPECT_EQ(after->shard_named("s2")->state, ShardState::kDraining);
   EXPECT_EQ(rebuild(*store_, {dsn("one")}, soon()).error().sqlstate, "55000");
 }
 

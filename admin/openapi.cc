@@ -16,7 +16,8 @@ constexpr const char* kSchemas = R"json({
     "name": {"type": "string"}, "dsn": {"type": "string", "description": "without its password"},
     "state": {"enum": ["preparing", "online", "draining", "offline"]},
     "home": {"type": "boolean"}, "entries": {"type": "integer"},
-    "bytes": {"type": ["integer", "null"], "description": "of its database, looked at now and then"}}},
+    "load": {"type": "integer", "description": "statements for those of this router's 50 busiest shardlets that are on it"},
+    "bytes": {"type": "integer", "nullable": true, "description": "of its database, looked at now and then"}}},
   "newMap": {"type": "object", "required": ["name", "kind", "key"], "additionalProperties": false, "properties": {
     "name": {"type": "string", "example": "tenants"}, "kind": {"enum": ["range", "list", "hash"]},
     "key": {"type": "array", "minItems": 1, "items": {"type": "string"}, "example": ["bigint"]},
@@ -52,9 +53,13 @@ constexpr const char* kSchemas = R"json({
   "job": {"type": "object", "required": ["id", "type", "state"], "properties": {
     "id": {"type": "integer"}, "type": {"type": "string"},
     "state": {"enum": ["queued", "preparing", "copying", "catching_up", "fenced", "committed", "cleaning", "done", "failed", "canceled"]},
-    "progress": {"type": "object"}, "error": {}, "started": {}, "ended": {}}},
+    "progress": {"type": "object", "properties": {"rows": {"type": "integer"}, "bytes": {"type": "integer"},
+      "total": {"type": "integer"}, "eta_s": {"type": "number", "nullable": true}}},
+    "error": {"type": "object", "nullable": true, "properties": {"sqlstate": {"type": "string"}, "message": {"type": "string"},
+      "detail": {"type": "string"}, "hint": {"type": "string"}}}, "started": {"type": "string", "nullable": true},
+    "ended": {"type": "string", "nullable": true}}},
   "place": {"type": "object", "required": ["map", "key", "shardlet", "shard", "state"], "properties": {
-    "map": {"type": "string"}, "key": {"type": "array"}, "shardlet": {"type": "string"}, "shard": {"type": "string"},
+    "map": {"type": "string"}, "key": {"type": "array", "items": {}}, "shardlet": {"type": "string"}, "shard": {"type": "string"},
     "state": {"type": "string"}}},
   "router": {"type": "object", "required": ["name", "epoch", "alive"], "properties": {
     "name": {"type": "string"}, "epoch": {"type": "integer"}, "age_ms": {"type": "integer"}, "lease_ms": {},
@@ -89,6 +94,11 @@ constexpr const char* kSchemas = R"json({
   "rebuildRequest": {"type": "object", "required": ["dsns"], "additionalProperties": false, "properties": {
     "dsns": {"type": "array", "minItems": 1, "items": {"type": "string"}}}},
   "step": {"type": "object", "required": ["done"], "properties": {"done": {"type": "string"}}},
+  "health": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
+  "readiness": {"type": "object", "required": ["ready"], "properties": {
+    "ready": {"type": "boolean"}, "why": {"type": "string", "nullable": true, "description": "when it is not"},
+    "serving": {"type": "boolean"}, "epoch": {"type": "integer"}, "shards": {"type": "integer"},
+    "store": {"type": "string"}, "lease": {"type": "string"}}},
   "problem": {"type": "object", "required": ["type", "title", "status", "detail", "sqlstate"], "properties": {
     "type": {"type": "string", "example": "urn:kintsugi:error:42704"}, "title": {"type": "string"}, "status": {"type": "integer"},
     "detail": {"type": "string"}, "sqlstate": {"type": "string"}, "circumstances": {"type": "string"}, "hint": {"type": "string"}}}
@@ -112,7 +122,8 @@ Json content_of(const Operation& operation) {
         {"required", {"items", "next"}},
         {"properties",
          {{"items", {{"type", "array"}, {"items", reference(operation.answer)}}},
-          {"next", {{"type", {"string", "null"}}, {"description", "for ?after=; null: there is no more"}}}}}};
+          {"next",
+           {{"type", "string"}, {"nullable", true}, {"description", "for ?after=; null: there is no more"}}}}}};
   }
   return {{"application/json", {{"schema", schema}}}};
 }
@@ -134,6 +145,17 @@ Json parameters_of(const Operation& operation) {
   };
   for (const std::string_view name : parameters_in_query(operation))
     query(name, name == "limit" ? "integer" : "string");
+  const auto header = [&parameters](const char* name, const char* meaning) {
+    parameters.push_back({{"name", name},
+                          {"in", "header"},
+                          {"required", false},
+                          {"description", meaning},
+                          {"schema", {{"type", "string"}}}});
+  };
+  if (operation.method != "GET")
+    header("If-Match", "the ETag of an answer: the change is made if the map is still at that epoch, else 412");
+  else if (has_epoch(operation))
+    header("If-None-Match", "the ETag of an answer: 304 if the map is still at that epoch");
   return parameters;
 }
 
@@ -152,6 +174,11 @@ Json described(const Operation& operation) {
   }
   Json success = {{"description", "done"}};
   if (operation.success != 204) success["content"] = content_of(operation);
+  if (has_epoch(operation)) {
+    success["headers"]["ETag"] = {{"description", "the epoch of the map"}, {"schema", {{"type", "string"}}}};
+    if (operation.method == "GET")
+      json["responses"]["304"] = {{"description", "the map is still at that epoch"}};
+  }
   json["responses"][std::to_string(operation.success)] = success;
   json["responses"]["default"] = {
       {"description", "a problem"},
@@ -159,14 +186,32 @@ Json described(const Operation& operation) {
   return json;
 }
 
+Json described(const OpenPage& page) {
+  Json json = Json::object();
+  json["operationId"] = std::string(page.id);
+  json["summary"] = std::string(page.summary);
+  json["security"] = Json::array();  // nobody is asked for a token
+  json["parameters"] = Json::array();
+  Json schema = page.schema.empty() ? Json{{"type", page.id == "describe" ? "object" : "string"}}
+                                    : reference(page.schema);
+  json["responses"]["200"] = {{"description", "done"},
+                              {"content", {{std::string(page.type), {{"schema", schema}}}}}};
+  if (!page.not_well.empty()) {
+    json["responses"]["503"] = {{"description", std::string(page.not_well)},
+                                {"content", {{std::string(page.type), {{"schema", schema}}}}}};
+  }
+  return json;
+}
+
 }  // namespace
 
 Json openapi_document(const std::string& version) {
   Json document = Json::object();
-  document["openapi"] = "3.1.0";
+  document["openapi"] = "3.0.3";
   document["info"] = {{"title", "Kintsugi"}, {"version", version}};
   document["security"] = Json::array({{{"token", Json::array()}}});
   document["paths"] = Json::object();
+  for (const OpenPage& page : open_pages()) document["paths"][std::string(page.path)]["get"] = described(page);
   for (const Operation& operation : operations()) {
     std::string method(operation.method);
     for (char& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -1,5 +1,7 @@
 #include "admin/operation.h"
 
+#include <algorithm>
+
 #include "admin/operation_handlers.h"
 
 namespace kintsugi::admin {
@@ -174,6 +176,28 @@ const std::vector<Operation>& operations() {
   return all;
 }
 
+const std::vector<OpenPage>& open_pages() {
+  using What = OpenPage::What;
+  static const std::vector<OpenPage> all = {
+      {What::kHealth, "/healthz", "health", "Whether every thread of the router does what it is asked.",
+       "application/json", "health", "a thread does not answer: restart the router"},
+      {What::kReadiness, "/readyz", "readiness", "Whether clients may be sent here.", "application/json",
+       "readiness", "they may not, and why"},
+      {What::kMetrics, "/metrics", "metrics", "What the router counts, for Prometheus.",
+       "text/plain; version=0.0.4", "", ""},
+      {What::kConsole, "/", "console", "The console.", "text/html; charset=utf-8", "", ""},
+      {What::kDescription, "/openapi.json", "describe", "This description.", "application/json", "", ""},
+  };
+  return all;
+}
+
+const OpenPage* open_page(std::string_view path) {
+  const auto& pages = open_pages();
+  const auto at =
+      std::find_if(pages.begin(), pages.end(), [path](const OpenPage& page) { return page.path == path; });
+  return at == pages.end() ? nullptr : &*at;
+}
+
 std::string in_path(const std::string& name) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
@@ -192,6 +216,13 @@ std::vector<std::string_view> parameters_in_query(const Operation& operation) {
   if (operation.list && operation.method == "GET") names = {"limit", "after"};
   names.insert(names.end(), operation.query.begin(), operation.query.end());
   return names;
+}
+
+bool has_epoch(const Operation& operation) {
+  for (const char* about : {"/v1/shards", "/v1/maps", "/v1/tables", "/v1/epoch", "/v1/import"}) {
+    if (operation.path.starts_with(about)) return true;
+  }
+  return false;
 }
 
 Routed route(std::string_view method, std::string_view path) {

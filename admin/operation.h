@@ -52,11 +52,29 @@ struct Operation {
 
 [[nodiscard]] const std::vector<Operation>& operations();
 
+// What everybody may GET, without a token.
+struct OpenPage {
+  enum class What : std::uint8_t { kHealth, kReadiness, kMetrics, kConsole, kDescription };
+  What what;
+  std::string_view path;  // "/healthz"
+  std::string_view id, summary;
+  std::string_view type;      // of its content
+  std::string_view schema;    // empty: the type says it all
+  std::string_view not_well;  // what 503 means; empty: there is none
+};
+[[nodiscard]] const std::vector<OpenPage>& open_pages();
+// The one at this path; null: none.
+[[nodiscard]] const OpenPage* open_page(std::string_view path);
+
 // A name as a segment of a path.
 [[nodiscard]] std::string in_path(const std::string& name);
 
 // The names of all its query parameters, those of a page among them.
 [[nodiscard]] std::vector<std::string_view> parameters_in_query(const Operation& operation);
+
+// Whether its answer is about the map, and has the map's epoch as its ETag. A job goes on while the epoch
+// stays.
+[[nodiscard]] bool has_epoch(const Operation& operation);
 
 // The operation of a request, with what stands in its path's braces.
 struct Routed {

@@ -95,11 +95,6 @@ std::string path_of(const httplib::Request& request) {
   return request.target.substr(0, request.target.find_first_of("?#"));
 }
 
-bool is_open_to_all(std::string_view path) {
-  return path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/" ||
-         path == "/openapi.json";
-}
-
 // A parameter that nobody knows would be a filter that filters nothing.
 Status known_parameters(const Operation& operation, const httplib::Request& request) {
   const std::vector<std::string_view> known = parameters_in_query(operation);
@@ -278,31 +273,34 @@ OfTheStore RestServer::Parts::of_the_store() {
 }
 
 bool RestServer::Parts::open_to_all(const httplib::Request& request, httplib::Response& response) {
-  if (request.method != "GET" && request.method != "HEAD") return false;
-  const std::string path = path_of(request);
-  if (path == "/healthz") {
-    // Alive is a router whose threads do what they are asked.
-    const bool serving = !surroundings->serving || surroundings->serving();
-    const bool alive = !serving || !surroundings->load || surroundings->load().has_value();
-    response.status = alive ? 200 : 503;
-    response.set_content(dumped({{"status", alive ? "alive" : "a thread does not answer"}}),
-                         "application/json");
-  } else if (path == "/readyz") {
-    const Json ready = readiness(*surroundings);
-    response.status = ready["ready"].get<bool>() ? 200 : 503;
-    response.set_content(dumped(ready), "application/json");
-  } else if (path == "/metrics") {
-    response.set_content(metrics_text(*surroundings, of_the_store()), "text/plain; version=0.0.4");
-  } else if (path == "/") {
-    response.set_header("Content-Security-Policy",
-                        "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'");
-    response.set_header("Referrer-Policy", "no-referrer");
-    response.set_content(console_page().data(), console_page().size(), "text/html; charset=utf-8");
-  } else if (path == "/openapi.json") {
-    response.set_content(dumped(openapi_document(options.version)), "application/json");
-  } else {
-    return false;
+  const OpenPage* page = open_page(path_of(request));
+  if (page == nullptr || (request.method != "GET" && request.method != "HEAD")) return false;
+  std::string body;
+  switch (page->what) {
+    case OpenPage::What::kHealth: {
+      // Alive is a router whose threads do what they are asked.
+      const bool serving = !surroundings->serving || surroundings->serving();
+      const bool alive = !serving || !surroundings->load || surroundings->load().has_value();
+      response.status = alive ? 200 : 503;
+      body = dumped({{"status", alive ? "alive" : "a thread does not answer"}});
+      break;
+    }
+    case OpenPage::What::kReadiness: {
+      const Json ready = readiness(*surroundings);
+      response.status = ready["ready"].get<bool>() ? 200 : 503;
+      body = dumped(ready);
+      break;
+    }
+    case OpenPage::What::kMetrics: body = metrics_text(*surroundings, of_the_store()); break;
+    case OpenPage::What::kConsole:
+      response.set_header("Content-Security-Policy",
+                          "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'");
+      response.set_header("Referrer-Policy", "no-referrer");
+      body = console_page();
+      break;
+    case OpenPage::What::kDescription: body = dumped(openapi_document(options.version)); break;
   }
+  response.set_content(body, std::string(page->type));
   return true;
 }
 
@@ -312,7 +310,7 @@ void RestServer::Parts::serve(const httplib::Request& request, httplib::Response
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
     const Routed routed = route(method, path_of(request));
     if (routed.operation != nullptr) return run(routed, request, response);
-    const std::string allowed = is_open_to_all(path_of(request)) ? "GET" : routed.allowed;
+    const std::string allowed = open_page(path_of(request)) != nullptr ? "GET" : routed.allowed;
     if (!allowed.empty()) {
       response.set_header("Allow", allowed);
       return answer_problem(response, {.sqlstate = "42704", .message = "this path is for " + allowed}, 405);
@@ -424,7 +422,7 @@ bool RestServer::Parts::stream_step(const std::string& id, std::string& last, in
 void RestServer::Parts::write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
                               httplib::Response& response) {
   response.status = answer.status;
-  if (answer.epoch != 0) {
+  if (answer.epoch != 0 && has_epoch(operation)) {
     const std::string tag = "\"" + std::to_string(answer.epoch) + "\"";
     response.set_header("ETag", tag);
     if (operation.method == "GET" && request.get_header_value("If-None-Match") == tag) {

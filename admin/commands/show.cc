@@ -155,8 +155,15 @@ Status show_shards(const Show& request, const ShardMap& map, const Surroundings&
                    CommandResult& result) {
   const auto sizes =
       surroundings.shard_bytes ? surroundings.shard_bytes() : std::map<std::string, std::int64_t>();
-  const auto shard_json = [&sizes](const ShardMap& of, const shardmap::Shard& shard) {
+  std::map<shardmap::ShardId, std::uint64_t> load;
+  if (const auto known = surroundings.load ? surroundings.load() : std::nullopt) {
+    for (const auto& [name, count] : known->shardlets) {
+      if (const auto shardlet = map.shardlet(name)) load[shardlet->shard] += count;
+    }
+  }
+  const auto shard_json = [&](const ShardMap& of, const shardmap::Shard& shard) {
     Json json = shard_object(of, shard);
+    json["load"] = load[shard.id];
     const auto size = sizes.find(shard.name);
     json["bytes"] = size == sizes.end() ? Json(nullptr) : Json(size->second);
     return json;

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -316,6 +317,35 @@ class Contract(unittest.TestCase):
             answers = set(pool.map(wrong, range(150)))
         self.assertEqual(answers, {(401, None), (429, "1")})
         self.ask("GET", "/v1/epoch")  # who has a token is not kept out by those who guess
+
+    def test_09d_readers_of_a_job_who_go_away_leave_room_for_others(self):
+        """A job that waits says nothing for long: who has gone is noticed all the same."""
+        here, there = ("s1", "s2") if house.cli_json("lookup", "tenants", "700")["shard"] == "s1" else ("s2", "s1")
+        with house.shard(int(here[1])) as holder:
+            holder.autocommit = False
+            holder.execute("LOCK TABLE orders IN ROW EXCLUSIVE MODE")
+            shardlet = house.cli_json("lookup", "tenants", "700")["shardlet"]
+            job = self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": shardlet, "to": there}, 202).json["id"]
+
+            def reader():
+                connection = socket.create_connection(("127.0.0.1", house.admin_port), 10)
+                connection.sendall(f"GET /v1/jobs/{job}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n\r\n".encode())
+                return connection, connection.recv(12)
+
+            readers = [reader() for _ in range(9)]
+            self.assertEqual([status for _, status in readers], [b"HTTP/1.1 200"] * 8 + [b"HTTP/1.1 429"])
+            for connection, _ in readers:
+                connection.close()
+
+            def answered():
+                connection, status = reader()
+                connection.close()
+                return status == b"HTTP/1.1 200"
+
+            wait_until("room for another reader", answered, 5)
+            self.ask("POST", f"/v1/jobs/{job}/cancel", status=202)
+            self.assertEqual(self.ended(job)["state"], "canceled")
+            holder.rollback()
 
     CONTRACT_TOML = """
 [server]

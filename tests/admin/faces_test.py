@@ -241,13 +241,15 @@ class Faces(unittest.TestCase):
             operation = document["paths"][pattern][method]
             answer = house.rest(method.upper(), path, body, raw=raw,
                                 headers={"Content-Type": "text/plain"} if raw is not None else None)
-            wanted = [int(code) for code in operation["responses"] if code != "default"]
+            wanted = [int(code) for code in operation["responses"] if code.startswith("2")]
             self.assertIn(answer.status, [status] if status else wanted, (method, path, answer.text))
             called.add((method, pattern))
             if answer.status >= 300 or answer.status == 204 or "application/json" not in answer.headers["Content-Type"]:
                 return answer
             schema = operation["responses"][str(wanted[0])]["content"]["application/json"]["schema"]
             items = [answer.json]
+            if pattern == "/openapi.json":
+                return answer
             if "$ref" not in schema:
                 items, schema = answer.json["items"], schema["properties"]["items"]["items"]
             described = schemas[schema["$ref"].split("/")[-1]]
@@ -297,6 +299,8 @@ class Faces(unittest.TestCase):
         call("post", "/v1/tables", "/v1/tables", {"name": "plans", "replicated": True})
         for name in ("routers", "stats", "pools", "audit", "epoch", "jobs"):
             call("get", f"/v1/{name}", f"/v1/{name}")
+        for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+            call("get", path, path)
         call("post", "/v1/recovery/check", "/v1/recovery/check", {})
         call("post", "/v1/recovery/resolve", "/v1/recovery/resolve", {"from": "store", "dry_run": True})
         call("post", "/v1/recovery/rebuild", "/v1/recovery/rebuild", {"dsns": [house.dsn(1)]}, 409)

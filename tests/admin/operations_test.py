@@ -14,11 +14,15 @@ import sys
 import unittest
 import urllib.request
 
+import jsonschema
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from house import House, wait_until  # noqa: E402
 
 ROLES = ["viewer", "operator", "admin"]
+# OpenAPI's own description of itself, Debian's openapi-specification.
+OPENAPI_SCHEMA = pathlib.Path("/usr/share/openapi-specification/schemas/v3.0/schema.json")
 house, document, tokens = None, None, {}
 
 
@@ -60,6 +64,8 @@ class Operations(unittest.TestCase):
     def fits(self, value, schema, where):
         """As far as this document goes: type, required, enum, items, properties."""
         schema = resolved(schema)
+        if value is None and schema.get("nullable"):
+            return
         types = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "null": type(None), "number": (int, float)}
         if "type" in schema:
             allowed = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -94,7 +100,10 @@ class Operations(unittest.TestCase):
             answer = house.rest(method, at, body)
         else:
             answer = house.rest(method, at, body, raw=raw, headers=headers)
-        wanted = next(code for code in operation["responses"] if code != "default")
+        # The epoch is there where the description says so, and nowhere else.
+        described = next(answers for code, answers in operation["responses"].items() if code.startswith("2"))
+        self.assertEqual("ETag" in answer.headers, "ETag" in described.get("headers", {}), (method, path))
+        wanted = next(code for code in operation["responses"] if code.startswith("2"))
         self.assertEqual(str(answer.status), wanted, (method, at, answer.text))
         content = operation["responses"][wanted].get("content", {})
         if "application/json" in content:
@@ -103,6 +112,26 @@ class Operations(unittest.TestCase):
         return answer.text
 
     # The tests are one story, told in the order of their names.
+
+    def test_0_the_description_is_valid_openapi(self):
+        schema = json.loads(OPENAPI_SCHEMA.read_text())
+        validator = jsonschema.validators.validator_for(schema)(schema)
+        self.assertEqual([f"{list(error.absolute_path)}: {error.message}" for error in validator.iter_errors(document)], [])
+        self.assertTrue(document["openapi"].startswith("3.0."))
+        # What that schema cannot say: names are used once, and what is referred to is there and nothing else.
+        ids = [operation["operationId"] for _, _, operation in operations()]
+        self.assertEqual(len(ids), len(set(ids)))
+        used = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+        self.assertEqual(used, set(document["components"]["schemas"]))
+        for _, path, operation in operations():
+            self.assertEqual(sorted(re.findall(r"\{(\w+)\}", path)), sorted(p["name"] for p in operation["parameters"] if p["in"] == "path"))
+        for name, schema in document["components"]["schemas"].items():
+            jsonschema.Draft202012Validator.check_schema(schema)
+            if "properties" in schema:
+                self.assertLessEqual(set(schema.get("required", [])), set(schema["properties"]), name)
+        # All of CONTRACT 6 is in it.
+        for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/v1/maps/{map}/lookup", "/v1/jobs/{id}/events", "/v1/recovery/check"):
+            self.assertIn(path, document["paths"])
 
     def test_1_every_operation_with_a_valid_body(self):
         valid = self.valid
@@ -150,6 +179,12 @@ class Operations(unittest.TestCase):
         valid("DELETE", one, map="regions", shardlet="eu")
         for path in ("routers", "stats", "slow", "pools", "audit", "epoch"):
             valid("GET", "/v1/" + path)
+        for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+            valid("GET", path)
+        tag = house.rest("GET", "/v1/maps").headers["ETag"]
+        for path, methods in document["paths"].items():
+            if "304" in methods.get("get", {}).get("responses", {}) and "{" not in path:
+                self.assertEqual(house.rest("GET", path, headers={"If-None-Match": tag}).status, 304, path)
         self.assertTrue(any("s1" in line for line in valid("POST", "/v1/explain", {"statement": "SELECT 1 FROM orders WHERE tenant = 7"})["lines"]))
         valid("POST", "/v1/recovery/check", {"rows": True})
         valid("POST", "/v1/recovery/resolve", {"from": "store", "dry_run": True})
@@ -226,6 +261,9 @@ class Operations(unittest.TestCase):
     def test_3_every_operation_with_every_role(self):
         ghosts = {"shard": "ghost", "map": "ghost", "shardlet": "ghost", "table": "ghost", "id": "999999", "user": "ghost"}
         for method, path, operation in operations():
+            if operation.get("security") == []:
+                self.assertEqual(house.rest(method, path, token=None).status, 200, path)
+                continue
             at = re.sub(r"\{(\w+)\}", lambda m: ghosts[m[1]], path)
             if at.endswith("/lookup"):
                 at += "?key=1"

@@ -4,6 +4,7 @@
 
 #include "base/sql_quote.h"
 #include "executor/copy_format.h"
+#include "executor/exact_text.h"
 #include "wire/frame.h"
 
 namespace kintsugi::executor {
@@ -111,7 +112,14 @@ Result<std::vector<std::string>> arrays_of(std::string_view messages, const std:
     }
     KG_TRY(const auto values, wire::read_data_row(frame->body));
     if (values.size() != columns.size()) return fail("XX001", "a shard sent a row of another length");
-    for (std::size_t i = 0; i < columns.size(); ++i) arrays[i].add(values[i], columns[i].binary, count == 0);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      std::optional<std::string> text;
+      if (columns[i].exact && values[i]) {
+        text = exact_text(columns[i].type, *values[i]);
+        if (!text) return fail("XX001", "a shard sent a value that is not well formed");
+      }
+      arrays[i].add(text ? std::optional<std::string_view>(*text) : values[i], columns[i].binary, count == 0);
+    }
     ++count;
   }
   std::vector<std::string> made;

@@ -16,6 +16,7 @@ struct ArrayColumn {
   std::uint32_t type = 0, array = 0;  // pg_type OIDs on the server that will get them
   std::int32_t modifier = -1;
   bool binary = false;  // how its values came, and the array goes
+  bool exact = false;   // they came in binary and go as exact_text()
 };
 
 // Built-in types that unnest() gives back as they were; `array` is 0 for those that PostgreSQL has to be asked

@@ -10,7 +10,8 @@
 
 namespace kintsugi::executor {
 
-// real, double precision and timestamptz, by pg_type OID. All other types may be asked for as text.
+// real, double precision, timestamptz and arrays of them, by pg_type OID. All other types may be asked for as
+// text.
 [[nodiscard]] bool needs_exact_text(std::uint32_t type);
 
 // Of a value in binary; nothing when it is not of that type.

@@ -34,7 +34,8 @@ std::uint64_t rows_in(std::string_view tag) {
 // The type of a column whose binary form is the same everywhere; nothing for others.
 std::optional<std::uint32_t> portable_column(const GatheredRelation& relation, std::size_t column) {
   if (!relation.types.empty()) return portable_type(relation.types[column]);
-  if (column < relation.oids.size() && array_of_portable(relation.oids[column]) != 0)
+  if (column < relation.oids.size() &&
+      (array_of_portable(relation.oids[column]) != 0 || needs_exact_text(relation.oids[column])))
     return relation.oids[column];
   return std::nullopt;
 }

@@ -138,18 +138,23 @@ TEST_F(Gather, TypesThatDifferFromShardToShardGoAsText) {
 // Text as the session's settings have it would not be read as the value that was written.
 TEST_F(Gather, WhatGoesAsTextKeepsItsDigitsAndZones) {
   Shards::get().sql(
-      "DROP TABLE IF EXISTS c; CREATE TABLE c (m mood, f float8, r float4, at timestamptz); INSERT INTO c "
-      "VALUES "
-      "('sad', 1.0/3, 1.0/3, '2024-07-01 12:00:00.000001Z'), ('sad', '-Infinity', 'NaN', '-infinity'), "
-      "('glad', 1e300, -1e-30, '0044-03-15 12:00Z BC');"
+      "DROP TABLE IF EXISTS c; CREATE TABLE c (m mood, f float8, r float4, at timestamptz, fs float8[], rs "
+      "float4[], ats timestamptz[]); INSERT INTO c VALUES "
+      "('sad', 1.0/3, 1.0/3, '2024-07-01 12:00:00.000001Z', ARRAY[1.0/3, NULL, 'NaN'], '[0:1]={0.1,0.2}', "
+      "'{}'), ('sad', '-Infinity', 'NaN', '-infinity', ARRAY[[1.0/3, 2], [3.0, '-Infinity'::float8]], '{}', "
+      "ARRAY[NULL, '2024-07-01 12:00:00.000001Z'::timestamptz, 'infinity']), "
+      "('glad', 1e300, -1e-30, '0044-03-15 12:00Z BC', '{}', ARRAY[1.0/3], ARRAY[['0044-03-15 12:00Z "
+      "BC'::timestamptz]]);"
       "ALTER ROLE CURRENT_USER SET extra_float_digits = -10; ALTER ROLE CURRENT_USER SET datestyle = 'SQL, "
       "DMY'; "
       "ALTER ROLE CURRENT_USER SET timezone = 'Asia/Kolkata'");
-  const Seen seen =
-      run({.relations = {from_all("g1", "public.c", "SELECT m, f, r, at FROM c", {"m", "f", "r", "at"},
-                                  {"mood", "double precision", "real", "timestamp with time zone"})},
-           .final_statement =
-               "SELECT count(*), count(DISTINCT (f, r, at)) FROM g1 WHERE (m, f, r, at) IN (TABLE c)"});
+  const Seen seen = run(
+      {.relations = {from_all("g1", "public.c", "SELECT m, f, r, at, fs, rs, ats FROM c",
+                              {"m", "f", "r", "at", "fs", "rs", "ats"},
+                              {"mood", "double precision", "real", "timestamp with time zone",
+                               "double precision[]", "real[]", "timestamp with time zone[]"})},
+       .final_statement = "SELECT count(*), count(DISTINCT (f, r, at, fs, rs, ats)) FROM g1 WHERE (m, f, r, "
+                          "at, fs, rs, ats) IN (TABLE c)"});
   Shards::get().sql("ALTER ROLE CURRENT_USER RESET ALL");
   ASSERT_TRUE(seen.result.ok) << trace(seen.result.error);
   EXPECT_EQ(seen.rows, "D(9|3)");

@@ -140,6 +140,11 @@ void Utilities::operator()(const parser::Copy* copy) {
     return fix(std::move(in));
   }
   if (auto error = encodes_otherwise(*copy, use)) return refuse(std::move(*error));
+  for (const parser::Name& name : copy->columns)
+    if (use.relation != nullptr && use.relation->column(name.text) == nullptr)
+      return refuse({.sqlstate = "42703",
+                     .message = "column \"" + std::string(name.text) + "\" of relation \"" +
+                                use.relation->name + "\" does not exist"});
   in.map = use.table->map;
   for (const std::string& key : use.table->key) {
     int place = -1;

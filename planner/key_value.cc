@@ -265,6 +265,14 @@ bool string_of(const Source& source, const Values& values, const std::vector<Con
   return true;
 }
 
+std::optional<SlotKind> literal_of(const Source& source, const Values& values, std::uint32_t row) {
+  if (source.kind != Source::Kind::kSlot && source.kind != Source::Kind::kGroupSlot) return std::nullopt;
+  const std::size_t index = slot_index(source, *values.normal, row);
+  if (index >= values.normal->slots().size()) return std::nullopt;
+  const SlotKind kind = values.normal->slots()[index].kind;
+  return kind == SlotKind::kParameter ? std::nullopt : std::optional(kind);
+}
+
 CountValue count_of(const Source& source, const Values& values, const std::vector<Constant>& constants) {
   std::string key;
   const KeyOutcome outcome = append_source(source, KeyType::kBigint, KeyUse::kCompare, values, constants, key);
@@ -274,7 +282,7 @@ CountValue count_of(const Source& source, const Values& values, const std::vecto
   std::int64_t number = -1;
   const std::string& digits = value->front().text;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (number < 0) return {};
+  if (number < 0) return {.negative = true};
   return {static_cast<std::uint64_t>(number), false};
 }
 

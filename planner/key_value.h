@@ -55,10 +55,14 @@ KeyOutcome append_source(const Source& source, shardmap::KeyType type, KeyUse us
 bool string_of(const Source& source, const Values& values, const std::vector<Constant>& constants,
                std::string& text);
 
-// An integer for LIMIT and OFFSET; `null` is LIMIT NULL. Neither: not a plain integer.
+// The kind of a literal of the text; nothing for parameters and defaults.
+std::optional<parser::SlotKind> literal_of(const Source& source, const Values& values, std::uint32_t row);
+
+// An integer for LIMIT and OFFSET; `null` is LIMIT NULL. None of them: not a plain integer.
 struct CountValue {
   std::optional<std::uint64_t> count;
   bool null = false;
+  bool negative = false;
 };
 CountValue count_of(const Source& source, const Values& values, const std::vector<Constant>& constants);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "parser/scanner.h"
+#include "planner/assignable.h"
 
 namespace kintsugi::planner {
 
@@ -37,6 +38,11 @@ Status InsertRows::key_of(std::size_t row, const shardmap::KeyTypes& types,
                               in_group ? static_cast<std::uint32_t>(row) : 0);
     if (outcome == KeyOutcome::kValue && !store_as(insert_.limits[i], types[i], begin, key))
       outcome = KeyOutcome::kUnknown;
+    if (const auto literal =
+            value.source && outcome != KeyOutcome::kValue && !value.source->cast
+                ? literal_of(*value.source, values_, in_group ? static_cast<std::uint32_t>(row) : 0)
+                : std::nullopt)
+      if (auto error = unassignable(*literal, types[i], name)) return fail(std::move(*error));
     switch (outcome) {
       case KeyOutcome::kValue: break;
       case KeyOutcome::kNull:

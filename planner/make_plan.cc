@@ -284,7 +284,14 @@ class Planner {
             .hint = "Write it as a plain number or a bigint parameter."};
   }
 
+  // Whatever shard gets it says so, in PostgreSQL's words.
+  [[nodiscard]] bool is_negative(const Limits& limits) const {
+    return (limits.limit && count_of(*limits.limit, values_, analysis_.constants).negative) ||
+           (limits.offset && count_of(*limits.offset, values_, analysis_.constants).negative);
+  }
+
   Result<Plan> several(const FanOutTemplate& fan_out) {
+    if (is_negative(fan_out.limits)) return Plan(Route{all_.shards.front(), {}, fan_out.writes, {}});
     FanOut made;
     made.merge = fan_out.merge;
     made.writes = fan_out.writes;

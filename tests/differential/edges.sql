@@ -668,6 +668,28 @@ SELECT word FROM kinds ORDER BY (word, id), tenant LIMIT 3;
 -- must
 LOCK TABLE kinds IN SHARE MODE;
 
+-- must
+SELECT tenant FROM orders LIMIT -1;
+-- must
+SELECT tenant FROM orders ORDER BY tenant, id LIMIT 3 OFFSET -1;
+-- must
+SELECT nosuch FROM orders LIMIT -1;
+
+-- What PostgreSQL has no assignment for is no key, though a cast would make it one.
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (true, 1, 1, '2024-01-01');
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (8, 90, 1, '2024-01-01'), (false, 90, 1, '2024-01-01');
+-- must
+INSERT INTO drafts VALUES (B'1', 1, 'x');
+-- must
+INSERT INTO drafts VALUES (X'1F', 1, 'x');
+-- must
+INSERT INTO stock (item, place) VALUES (true, 90), (7.50, 90) RETURNING item;
+-- must
+DELETE FROM stock WHERE place = 90;
+COPY drafts (nosuch) FROM STDIN;
+
 -- A query in parentheses is the same query.
 -- must
 -- ordered

@@ -388,3 +388,9 @@ DELETE FROM moves m WHERE EXISTS (SELECT 1 FROM orders o WHERE o.tenant_id = m.i
 -- refused 0A000: a write over several shards of which a subquery reads a sharded table, not by the key of the row outside
 --   hint: Say with = which sharding key it is for.
 
+SELECT id FROM orders LIMIT -1
+-- tier 1: route to s1
+
+SELECT id FROM orders ORDER BY id LIMIT 3 OFFSET -2
+-- tier 1: route to s1
+

@@ -81,7 +81,11 @@ struct WorkOutTemplate {
   bool default_values = false;  // the statement says DEFAULT VALUES: `head` ends there
   // UPDATE and DELETE: the text between the expressions, which are ranges of the analysed text.
   std::vector<TextTemplate> parts;
-  std::vector<parser::Range> expressions;
+  struct Expression {
+    parser::Range range;
+    std::string text;  // of a view, which is no part of the analysed text; empty: the range's
+  };
+  std::vector<Expression> expressions;
 };
 
 // INSERT ... SELECT whose rows are read first and inserted then (plan.h, Pour).

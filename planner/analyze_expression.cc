@@ -101,8 +101,15 @@ bool Analyzer::is_aggregate(const parser::FuncCall& call) const {
 
 void Analyzer::note_time(const parser::FuncCall& call) {
   session_time = true;
-  if (unit_ != 0 || !(call.args.empty() || call.special)) {
+  if (!(call.args.empty() || call.special)) {
     other_times = true;
+    return;
+  }
+  if (unit_ != 0) {
+    const auto known = [&](const ViewTime& other) {
+      return other.unit == unit_ && other.range.begin == call.range.begin;
+    };
+    if (std::none_of(view_times.begin(), view_times.end(), known)) view_times.push_back({unit_, call.range});
     return;
   }
   const auto same = [&](const parser::Range& other) { return other.begin == call.range.begin; };

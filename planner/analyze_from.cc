@@ -227,9 +227,13 @@ std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& bl
     for (const parser::Expr* call : function->functions) {
       walk(call, block);
       // FROM now(): a literal could not stand there.
-      if (std::erase_if(time_calls,
-                        [&](const parser::Range& time) { return time.begin == call->range.begin; }) > 0)
-        other_times = true;
+      const std::size_t taken =
+          unit_ == 0 ? std::erase_if(time_calls,
+                                     [&](const parser::Range& time) { return time.begin == call->range.begin; })
+                     : std::erase_if(view_times, [&](const ViewTime& time) {
+                         return time.unit == unit_ && time.range.begin == call->range.begin;
+                       });
+      if (taken > 0) other_times = true;
     }
     if (block.row_volatile)
       shape.distribution =

@@ -156,6 +156,12 @@ class Analyzer {
   std::vector<parser::Range> time_calls;  // in the main text, those without arguments
   // Columns without a name of their own that PostgreSQL calls after one of them: their ends, and that name.
   std::vector<std::pair<std::uint32_t, std::string>> named_by_time;
+  // Those in views, each in the text of its unit.
+  struct ViewTime {
+    int unit;
+    parser::Range range;
+  };
+  std::vector<ViewTime> view_times;
   bool other_times = false;  // and there are more
   bool once = false;         // the analysis holds for this very text only
   // What keys are compared with: constant, but only PostgreSQL knows what it is.

@@ -465,7 +465,8 @@ std::vector<std::string> worked_out_of(const Analysis& analysis) {
   std::vector<std::string> first;
   const auto& work = analysis.folds ? analysis.folds : analysis.times;
   if (work)
-    for (const parser::Range& each : work->expressions) first.emplace_back(each.of(analysis.statement->text()));
+    for (const WorkOutTemplate::Expression& each : work->expressions)
+      first.emplace_back(each.text.empty() ? each.range.of(analysis.statement->text()) : each.text);
   return first;
 }
 std::size_t bytes_of(const Analysis& analysis) {

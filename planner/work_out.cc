@@ -69,7 +69,7 @@ bool take_out(std::vector<parser::Range> calls, parser::Range whole, const TextE
   for (const parser::Range& call : calls) {
     if (call.begin < at || call.end > whole.end) return false;
     made.parts.push_back(edits.make({at, call.begin}));
-    made.expressions.push_back(call);
+    made.expressions.push_back({call, {}});
     at = call.end;
   }
   made.parts.push_back(edits.make({at, whole.end}));
@@ -115,6 +115,94 @@ std::optional<WorkOutTemplate> CellCollector::make(parser::Range whole, std::siz
   return made;
 }
 
+namespace {
+
+// Takes the calls out of the statement and of the views it names, whose texts it puts in their places.
+class TextsWithViews {
+ public:
+  TextsWithViews(const Analyzer& analyzer, const std::vector<parser::Range>& calls, const TextEdits& edits)
+      : analyzer_(analyzer), edits_(edits) {
+    for (const parser::Range& call : calls) cuts_of_.push_back({0, {call, 0}});
+    for (const Analyzer::ViewTime& time : analyzer.view_times) {
+      if (is_read_again(time.unit)) continue;
+      cuts_of_.push_back({time.unit, {time.range, 0}});
+      for (int unit = time.unit; unit > 0; unit = at(unit).parent) {
+        const Cut view{at(unit).ref->name.range, unit};
+        if (std::none_of(cuts_of_.begin(), cuts_of_.end(),
+                         [&](const auto& each) { return each.second.view == unit; }))
+          cuts_of_.push_back({at(unit).parent, view});
+      }
+    }
+  }
+
+  bool make(WorkOutTemplate& made) {
+    if (!put(0, analyzer_.whole, made)) return false;
+    made.parts.push_back(std::move(now_));
+    return true;
+  }
+
+ private:
+  struct Cut {
+    parser::Range range;
+    int view;  // a unit; 0: it is a call
+  };
+  // A WITH that is used twice is read twice, and the views in it.
+  [[nodiscard]] bool is_read_again(int unit) const {
+    for (; unit > 0; unit = at(unit).parent)
+      for (int other = 1; other < unit; ++other)
+        if (at(other).ref == at(unit).ref && at(other).parent == at(unit).parent) return true;
+    return false;
+  }
+  [[nodiscard]] const Unit& at(int unit) const { return analyzer_.units[static_cast<std::size_t>(unit)]; }
+
+  void put_text(int unit, parser::Range range) {
+    if (unit != 0) {
+      now_.push_back({.text = std::string(range.of(at(unit).statement->text()))});
+      return;
+    }
+    TextTemplate text = edits_.make(range);
+    now_.insert(now_.end(), text.begin(), text.end());
+  }
+
+  bool put(int unit, parser::Range whole, WorkOutTemplate& made) {
+    std::vector<Cut> cuts;
+    for (const auto& [where, cut] : cuts_of_)
+      if (where == unit) cuts.push_back(cut);
+    std::sort(cuts.begin(), cuts.end(),
+              [](const Cut& a, const Cut& b) { return a.range.begin < b.range.begin; });
+    std::uint32_t from = whole.begin;
+    for (const Cut& cut : cuts) {
+      if (cut.range.begin < from || cut.range.end > whole.end) return false;
+      put_text(unit, {from, cut.range.begin});
+      from = cut.range.end;
+      if (cut.view == 0) {
+        made.parts.push_back(std::exchange(now_, {}));
+        made.expressions.push_back(
+            {cut.range, unit == 0 ? std::string() : std::string(cut.range.of(at(unit).statement->text()))});
+        continue;
+      }
+      const Unit& view = at(cut.view);
+      const std::string_view text = view.statement->text();
+      std::uint32_t end = static_cast<std::uint32_t>(text.size());
+      while (end > 0 && (text[end - 1] == ';' || text[end - 1] == ' ' || text[end - 1] == '\n')) --end;
+      now_.push_back({.text = "("});
+      if (!put(cut.view, {0, end}, made)) return false;
+      now_.push_back({.text = ")"});
+      if (!view.ref->alias.given()) now_.push_back({.text = " AS " + quote_identifier(view.ref->name.name())});
+      now_.push_back({.text = " "});
+    }
+    put_text(unit, {from, whole.end});
+    return true;
+  }
+
+  const Analyzer& analyzer_;
+  const TextEdits& edits_;
+  std::vector<std::pair<int, Cut>> cuts_of_;  // by unit
+  TextTemplate now_;
+};
+
+}  // namespace
+
 std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole) {
   if (analyzer.time_calls.empty()) return std::nullopt;
   WorkOutTemplate made;
@@ -125,11 +213,15 @@ std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser
 
 namespace {
 
-std::optional<WorkOutTemplate> named_and_taken_out(const Analyzer& analyzer,
-                                                   std::vector<parser::Range> ranges) {
+std::optional<WorkOutTemplate> named_and_taken_out(const Analyzer& analyzer, std::vector<parser::Range> ranges,
+                                                   bool views) {
   TextEdits edits(analyzer.statement().text(), true);
   for (const auto& [end, name] : analyzer.named_by_time) edits.insert(end, " AS " + quote_identifier(name));
   WorkOutTemplate made;
+  if (views && !analyzer.view_times.empty()) {
+    if (!TextsWithViews(analyzer, ranges, edits).make(made)) return std::nullopt;
+    return made;
+  }
   if (!take_out(std::move(ranges), analyzer.whole, edits, made)) return std::nullopt;
   return made;
 }
@@ -137,19 +229,19 @@ std::optional<WorkOutTemplate> named_and_taken_out(const Analyzer& analyzer,
 }  // namespace
 
 std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer) {
-  if (analyzer.time_calls.empty()) return std::nullopt;
-  return named_and_taken_out(analyzer, analyzer.time_calls);
+  if (analyzer.time_calls.empty() && analyzer.view_times.empty()) return std::nullopt;
+  return named_and_taken_out(analyzer, analyzer.time_calls, true);
 }
 
 std::optional<WorkOutTemplate> keys_worked_out(const Analyzer& analyzer, bool times) {
   if (analyzer.folds.empty()) return std::nullopt;
   std::vector<parser::Range> ranges = analyzer.folds;
   if (times) ranges.insert(ranges.end(), analyzer.time_calls.begin(), analyzer.time_calls.end());
-  return named_and_taken_out(analyzer, std::move(ranges));
+  return named_and_taken_out(analyzer, std::move(ranges), times);
 }
 
 bool times_can_be_worked_out(const Analyzer& analyzer, parser::Range returning) {
-  if (analyzer.other_times) return false;
+  if (analyzer.other_times || !analyzer.view_times.empty()) return false;
   return std::none_of(analyzer.time_calls.begin(), analyzer.time_calls.end(), [&](const parser::Range& call) {
     return call.begin >= returning.begin && call.end <= returning.end;
   });
@@ -215,8 +307,11 @@ class Pieces {
 }  // namespace
 
 // What stands there in this execution, with its parameters' values.
-static Result<std::string> expression_of(parser::Range range, const RenderContext& context) {
-  KG_TRY(const std::string expression, render({Piece{.kind = Piece::Kind::kOwn, .range = range}}, context));
+static Result<std::string> expression_of(const WorkOutTemplate::Expression& each,
+                                         const RenderContext& context) {
+  if (!each.text.empty()) return each.text;
+  KG_TRY(const std::string expression,
+         render({Piece{.kind = Piece::Kind::kOwn, .range = each.range}}, context));
   return with_parameters(expression, context.values.parameters);
 }
 
@@ -294,8 +389,8 @@ Result<Plan> work_out_insert(const WorkOutTemplate& work, const InsertRows& rows
 Result<Plan> work_out_write(const WorkOutTemplate& work, const RenderContext& context) {
   WorkOut plan;
   plan.shard = context.shard;
-  for (const parser::Range& range : work.expressions) {
-    KG_TRY(std::string expression, expression_of(range, context));
+  for (const WorkOutTemplate::Expression& each : work.expressions) {
+    KG_TRY(std::string expression, expression_of(each, context));
     plan.expressions.push_back(std::move(expression));
   }
   for (const TextTemplate& part : work.parts) {

@@ -690,6 +690,16 @@ INSERT INTO stock (item, place) VALUES (true, 90), (7.50, 90) RETURNING item;
 DELETE FROM stock WHERE place = 90;
 COPY drafts (nosuch) FROM STDIN;
 
+-- One time for all shards, in views as well.
+-- must
+SELECT count(DISTINCT seen_at), count(DISTINCT today), count(*) > 10 FROM fresh;
+-- must
+SELECT age, count(*) > 10, max(seen_at) = min(seen_at), min(seen_at) = now(), max(today) = current_date FROM fresher GROUP BY age;
+-- must
+WITH f AS (SELECT * FROM fresher) SELECT count(DISTINCT a.seen_at), count(*) > 10 FROM f a JOIN f b ON a.seen_at = b.seen_at;
+-- must
+SELECT pg_typeof(seen_at), pg_typeof(today), today = current_date FROM fresh WHERE tenant IN (0, 9) GROUP BY 1, 2, 3;
+
 -- A query in parentheses is the same query.
 -- must
 -- ordered

@@ -7,6 +7,8 @@ CREATE FUNCTION orders_of(int) RETURNS bigint STABLE LANGUAGE sql AS 'select cou
 CREATE FUNCTION twice(int) RETURNS int STABLE LANGUAGE plpgsql AS 'begin return 2 * $1; end';
 CREATE FUNCTION through(int) RETURNS bigint STABLE LANGUAGE sql AS 'select orders_of($1) + twice($1)';
 CREATE TABLE settings (name text PRIMARY KEY, value int);
+CREATE VIEW fresh AS SELECT tenant, id, now() AS seen_at, current_date AS today FROM orders WHERE placed < now();
+CREATE VIEW fresher AS SELECT f.*, now() - f.seen_at AS age FROM fresh f;
 CREATE TABLE drafts (tenant int NOT NULL DEFAULT length('abc'), id int NOT NULL, what text, PRIMARY KEY (tenant, id)) SHARD BY tenants (tenant);
 CREATE TABLE marks (id bigserial PRIMARY KEY, code text UNIQUE, at timestamptz NOT NULL DEFAULT now(), until timestamptz) REPLICATED;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'glad');

@@ -581,6 +581,24 @@ SELECT id FROM customers WHERE region = U&'!0064!0065' UESCAPE '!'
 SELECT id FROM customers WHERE region = U&'\0064\0065'
 -- tier 1: route to s2, shardlet eu
 
+SELECT id FROM recent WHERE tenant_id = 5
+-- tier 1: route to s1, shardlet t1
+
+SELECT id, age FROM recent
+-- work out first on any shard:
+--   now()
+--   CURRENT_DATE
+--   then plan: SELECT id, age FROM(SELECT o.tenant_id, o.id, ( <1>  - o.placed) AS age FROM public.orders o WHERE (o.placed > ( <2>  - 1))) AS "recent"
+
+SELECT r.id, now() FROM most_recent r JOIN plans p ON p.id = r.id WHERE at <= now()
+-- work out first on any shard:
+--   now()
+--   now()
+--   now()
+--   CURRENT_DATE
+--   now()
+--   then plan: SELECT r.id, <1>  AS "now" FROM(SELECT r.id, r.age,  <2>  AS at FROM (SELECT o.tenant_id, o.id, ( <3>  - o.placed) AS age FROM public.orders o WHERE (o.placed > ( <4>  - 1)))  r) r JOIN plans p ON p.id = r.id WHERE at <= <5>
+
 (SELECT id FROM orders ORDER BY id LIMIT 3)
 -- tier 2: 3 shards
 --   s1, s2, s3: (own text)

@@ -21,6 +21,8 @@ CREATE VIEW open_orders (tenant_id, id, amount) AS SELECT orders.tenant_id, orde
 CREATE VIEW order_totals (tenant_id, total) AS SELECT o.tenant_id, sum(o.amount) FROM public.orders o GROUP BY o.tenant_id;
 CREATE VIEW status_counts (status, n) AS SELECT o.status, count(*) FROM public.orders o GROUP BY o.status;
 CREATE VIEW moving (id, v) AS SELECT m.id, m.v FROM public.moves m;
+CREATE VIEW recent (tenant_id, id, age) AS SELECT o.tenant_id, o.id, (now() - o.placed) AS age FROM public.orders o WHERE (o.placed > (CURRENT_DATE - 1));
+CREATE VIEW most_recent (id, age, at) AS SELECT r.id, r.age, now() AS at FROM public.recent r;
 CREATE VIEW prices (name, price) AS SELECT p.name, p.price FROM public.plans p;
 CREATE SEQUENCE invoice_numbers;
 CREATE INDEX orders_status ON orders (status);

@@ -253,6 +253,17 @@ class Session {
   io::Task<StatementEnd> run_pour(planner::Pour pour, Run* run);
   io::Task<StatementEnd> pour_rows(planner::FanOut fan_out, Run* run);
   io::Task<StatementEnd> insert_poured(std::string text, Pouring* pouring);
+  // session_read_first.cc
+  io::Task<Result<Run>> plan_of_part(std::string text, const Run* run);
+  io::Task<Result<std::vector<std::optional<std::string>>>> ask_of_part(ShardId where, std::string text,
+                                                                        const Run* run);
+  io::Task<Result<PartColumns>> columns_of_part(const planner::ReadFirst::Read* read, ShardId where,
+                                                const Run* run);
+  io::Task<StatementEnd> read_part(const planner::ReadFirst::Read* read, ShardId where, const Run* run,
+                                   std::deque<std::string>* arrays, std::string* text, Run* last);
+  io::Task<Result<ShardId>> open_to_read_first(const planner::ReadFirst* first);
+  io::Task<StatementEnd> read_first_once(planner::ReadFirst first, Run* run);
+  io::Task<StatementEnd> run_read_first(planner::ReadFirst first, Run* run);
   io::Task<StatementEnd> run_planned(KnownRef known, const std::string* text, parser::Range statement,
                                      parser::Normaliser* normal, const Answering* answering = nullptr);
   io::Task<StatementEnd> run_anywhere(std::string own, KnownRef known);

@@ -255,6 +255,15 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
   co_return end;
 }
 
+namespace {
+
+void take_answering(const Answering& answering, Run* run) {
+  run->bind.result_formats = answering.formats;
+  run->rows_to = answering.rows_to;
+}
+
+}  // namespace
+
 io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* text, parser::Range statement,
                                             parser::Normaliser* normal, const Answering* answering) {
   std::optional<Deadline> until;
@@ -289,7 +298,7 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
               .effects = known->effects,
               .on_map = true};
       if (answering != nullptr)
-        run.bind.result_formats = answering->formats;
+        take_answering(*answering, &run);
       else
         measure_plan(known, run.plan);
       auto running = run_plan(std::move(run));

@@ -26,7 +26,8 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   }
   const auto* some = std::get_if<planner::FanOut>(&run.plan);
   const auto* load = std::get_if<planner::CopyIn>(&run.plan);
-  const bool pours = std::holds_alternative<planner::Pour>(run.plan);
+  const bool pours =
+      std::holds_alternative<planner::Pour>(run.plan) || std::holds_alternative<planner::ReadFirst>(run.plan);
   const bool spans = std::holds_alternative<planner::Ddl>(run.plan) || pours ||
                      (some != nullptr && some->tasks.size() > 1) ||
                      (load != nullptr && (load->shards.size() > 1 || !load->stage.empty()));
@@ -60,6 +61,9 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
     end = co_await std::move(running);
   } else if (auto* pour = std::get_if<planner::Pour>(&run.plan)) {
     auto running = run_pour(std::move(*pour), &run);
+    end = co_await std::move(running);
+  } else if (auto* first = std::get_if<planner::ReadFirst>(&run.plan)) {
+    auto running = run_read_first(std::move(*first), &run);
     end = co_await std::move(running);
   } else if (auto* copy_in = std::get_if<planner::CopyIn>(&run.plan)) {
     auto running = run_copy_in(*copy_in, &run);
@@ -235,12 +239,14 @@ StatementEnd Session::end_of(executor::FanStep& step) {
   }
   if (step.kind == executor::FanStep::kFailed) {
     end.failed = true;
+    end.told = step.told;
     end.moved = !step.told && says_moved(step);
     end.error = std::move(step.error);
     return end;
   }
   end.suspended = step.kind == executor::FanStep::kSuspended;
   end.told = step.told;
+  end.cut = step.cut;
   end.tag = std::move(step.tag);
   if (end.tag.empty() && !end.suspended) wire::append_empty(to_client_.compose(), wire::server::kEmptyQuery);
   if (executor::is_ddl(end.tag)) executor::bump_schema_generation();

@@ -92,6 +92,7 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
   pouring.tail = std::move(pour.tail);
   pouring.formats = run->bind.result_formats;
   pouring.at_once = pour.at_once;
+  pouring.rows_to = run->rows_to;
   if (run->describe && !pouring.returning.empty())
     wire::FrameWriter(to_client_.compose(), wire::server::kRowDescription).bytes(pouring.returning);
 
@@ -194,7 +195,7 @@ io::Task<StatementEnd> Session::insert_poured(std::string text, Pouring* pouring
   parser::Normaliser normal;
   const parser::Range whole{0, static_cast<std::uint32_t>(text.size())};
   KnownRef known = look_up(text, whole, normal, nullptr);
-  const Answering answering{.describe = false, .formats = pouring->formats};
+  const Answering answering{.describe = false, .formats = pouring->formats, .rows_to = pouring->rows_to};
   auto running = run_planned(known, &text, whole, &normal, &answering);
   StatementEnd end = co_await std::move(running);
   plan_begins();

@@ -58,6 +58,7 @@ struct StatementEnd {
   bool suspended = false;
   bool told = false;    // rows have gone to the client
   bool unsent = false;  // no shard has heard of it
+  bool cut = false;     // there were more rows than Run::most_kept
   bool moved = false;   // the fence of a move has refused it, and it may be run again
 
   static StatementEnd complete(std::string tag) { return {.tag = std::move(tag)}; }
@@ -126,16 +127,26 @@ struct Pouring {
   std::vector<std::uint32_t> oids;  // and their types
   std::string returning;            // the body of its RowDescription
   std::vector<std::int16_t> formats;
-  bool at_once = false;  // as in Pour
+  bool at_once = false;                 // as in Pour
+  executor::Outbox* rows_to = nullptr;  // what RETURNING gives, as in Run
   std::uint64_t inserted = 0;
 
   Result<std::string> statement_of(executor::Outbox* rows, executor::Outbox* client) const;
 };
 
+// The columns of a part of a statement that is read first, and what is said of their types where they stand
+// again: ::numeric(10,2), or ::text COLLATE "C".
+struct PartColumns {
+  std::string description;
+  std::vector<wire::Column> columns;  // of it
+  std::vector<std::string> casts;
+};
+
 // How a statement's rows go to the client.
 struct Answering {
   bool describe = true;
-  std::vector<std::int16_t> formats;  // as in Bind; none: text
+  std::vector<std::int16_t> formats;    // as in Bind; none: text
+  executor::Outbox* rows_to = nullptr;  // as in Run
 };
 
 // One plan on its way.

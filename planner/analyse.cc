@@ -5,6 +5,7 @@
 #include "base/sql_quote.h"
 #include "parser/parser.h"
 #include "planner/guard_reader.h"
+#include "planner/read_first.h"
 #include "planner/work_out.h"
 
 namespace kintsugi::planner {
@@ -288,8 +289,11 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
     // One shard alone must not have it.
     analysis.tables.clear();
     analysis.point.reset();
-    analysis.several = refused("a WITH that writes to a replicated table",
-                               "Run the write as a statement of its own, in the same transaction.");
+    if (auto parts = copied ? std::nullopt : written_first(analyzer, query.with))
+      analysis.several = std::move(*parts);
+    else
+      analysis.several = refused("a WITH that writes to a replicated table",
+                                 "Run the write as a statement of its own, in the same transaction.");
     return;
   }
   if (analysis.tables.empty()) {
@@ -298,6 +302,8 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
   }
   if (auto error = hopeless(analyzer)) {
     analysis.several = std::move(*error);
+    if (!copied && analyzer.reads_tables.empty() && analyzer.opaque.empty() && !analyzer.into)
+      if (auto parts = written_first(analyzer, query.with)) analysis.several = std::move(*parts);
     return;
   }
   if (analyzer.into) return made_at_home(analyzer, analysis, "SELECT INTO");

@@ -95,6 +95,20 @@ struct PourTemplate {
   bool at_once = false;
 };
 
+// Parts that are read before the statement can be planned (plan.h, ReadFirst).
+struct ReadFirstTemplate {
+  struct Read {
+    parser::Range range;  // in whose place its rows go
+    TextTemplate query;
+    ReadFirst::Read::Form form = ReadFirst::Read::Form::kRows;
+    std::string before, after;
+    bool writes = false;
+  };
+  std::vector<Read> reads;
+  std::vector<TextTemplate> parts;
+  bool alone = false;
+};
+
 // INSERT ... VALUES into a sharded table, or into a replicated one with values to be worked out.
 struct InsertTemplate {
   std::string map;
@@ -113,8 +127,10 @@ struct InsertTemplate {
   bool returning = false;
   std::optional<Error> unsplittable;  // why it cannot be for several shards
   std::optional<WorkOutTemplate> work_out;
-  std::optional<WorkOutTemplate> unsure;  // only when a key is a value that cannot be read here
-  std::optional<WorkOutTemplate> timed;   // only when the rows are for several shards: now() and the like
+  std::optional<ReadFirstTemplate> read_first;  // its subqueries, when they read what is elsewhere
+  bool key_read_first = false;                  // and keys are among them
+  std::optional<WorkOutTemplate> unsure;        // only when a key is a value that cannot be read here
+  std::optional<WorkOutTemplate> timed;         // only when the rows are for several shards: now() and the like
 };
 
 // What the tenant guard knows of the statement.
@@ -173,7 +189,7 @@ class Analysis {
   std::string unhideable;    // why hidden rows cannot be left out; empty: they can
 
   // When the values lead to several shards.
-  std::variant<std::monostate, Error, FanOutTemplate, GatherTemplate, PourTemplate> several;
+  std::variant<std::monostate, Error, FanOutTemplate, GatherTemplate, PourTemplate, ReadFirstTemplate> several;
 
   std::size_t bytes = 0;
 };

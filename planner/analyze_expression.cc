@@ -62,22 +62,51 @@ void Analyzer::need_all(const ScopeItem& item) {
   for (const ScopeColumn& column : item.columns) need(column);
 }
 
+// Subqueries that are being read are not alone when the scope is around them; null: it may be.
+void Analyzer::speaks_of(const Scope* scope) {
+  for (Inside& each : inside_) {
+    const Scope* at = each.around;
+    while (scope != nullptr && at != nullptr && at != scope) at = at->parent;
+    if (at != nullptr) each.alone = false;
+  }
+}
+
+const Scope* Analyzer::scope_of(const Scope& scope, const parser::ColumnRef& ref) {
+  const FoundColumn found = find_column(scope, ref);
+  const Scope* at = found.column == nullptr ? nullptr : &scope;
+  for (int depth = found.depth; at != nullptr && depth > 0; --depth) at = at->parent;
+  return at;
+}
+
 void Analyzer::walk_column(const parser::ColumnRef& ref, Block& block) {
   if (ref.star) {
     for (const Scope* at = block.scope; at != nullptr; at = at->parent)
-      if (const ScopeItem* item = find_item(*at, ref.qualifier())) return need_all(*item);
-    return;
+      if (const ScopeItem* item = find_item(*at, ref.qualifier())) {
+        speaks_of(at);
+        return need_all(*item);
+      }
+    return speaks_of(nullptr);
   }
   const FoundColumn found = find_column(*block.scope, ref);
-  if (found.column != nullptr) return need(*found.column);
+  if (found.column != nullptr) {
+    if (!inside_.empty()) speaks_of(scope_of(*block.scope, ref));
+    return need(*found.column);
+  }
   if (ref.parts.size() == 1) {
     // An alias alone is its whole row.
     for (const Scope* at = block.scope; at != nullptr; at = at->parent)
       if (const ScopeItem* item = find_item(*at, ref.column())) {
         whole_row = true;
+        speaks_of(at);
         return need_all(*item);
       }
   }
+  // ORDER BY what the select list calls so.
+  const bool own_output =
+      block.select != nullptr && ref.parts.size() == 1 &&
+      std::any_of(block.select->targets.begin(), block.select->targets.end(),
+                  [&](const parser::Target& target) { return target.alias.text == ref.column(); });
+  if (!own_output) speaks_of(nullptr);
   // Not found or ambiguous: whatever bears that name may be meant.
   for (RelationUse& use : uses)
     for (std::size_t i = 0; use.relation != nullptr && i < use.relation->columns.size(); ++i)
@@ -232,7 +261,10 @@ bool Analyzer::linked(const Distribution& inner, const Block& block) const {
 
 void Analyzer::walk_subquery(const parser::Subquery& subquery, Block& block) {
   walk(subquery.test, block);
+  inside_.push_back({block.scope});
   const Shape shape = query(*subquery.query, block.scope, &block);
+  const bool alone = inside_.back().alone;
+  inside_.pop_back();
   const Distribution& inner = shape.distribution;
   if (inner.kind == Kind::kEverywhere || linked(inner, block)) return;
   const bool equality = subquery.form == parser::Subquery::Form::kIn ||
@@ -259,6 +291,7 @@ void Analyzer::walk_subquery(const parser::Subquery& subquery, Block& block) {
     // A positive IN among AND's arms also says what the outer keys are.
     if (linked(links, block)) return;
   }
+  if (block.outer == nullptr && unit_ == 0) apart.push_back({&subquery, alone});
   if (block.problem.empty()) {
     if (inner.kind == Kind::kSpread)
       block.problem = "in a subquery, " + inner.why;

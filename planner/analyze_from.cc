@@ -255,7 +255,15 @@ std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& bl
           (call->name.name() != "unnest" || call->args.size() == 1) &&
           std::find(std::begin(kScalar), std::end(kScalar), call->name.name()) != std::end(kScalar);
       if (scalar) shape.columns.push_back({name, type_of(call, *block.scope).oid, {}, kNoTerm, -1, -1});
-      shape.known = scalar;
+      // Rows that were read first.
+      const bool arrays =
+          function->rows_from && function->functions.size() == item.alias.columns.size() &&
+          std::all_of(function->functions.begin(), function->functions.end(), [](const parser::Expr* each) {
+            const auto* one = as<parser::FuncCall>(each);
+            return one != nullptr && one->args.size() == 1 && one->name.name() == "unnest" &&
+                   one->name.schema() == "pg_catalog";
+          });
+      shape.known = scalar || arrays;
       if (scalar && function->with_ordinality) shape.columns.push_back({"ordinality", 20, {}, kNoTerm, -1, -1});
     }
     if (alias.empty()) alias = kept_.empty() ? std::string_view{} : std::string_view(kept_.back());

@@ -164,6 +164,12 @@ class Analyzer {
   std::vector<ViewTime> view_times;
   bool other_times = false;  // and there are more
   bool once = false;         // the analysis holds for this very text only
+  // Subqueries of the outermost block that cannot be evaluated beside its rows.
+  struct Apart {
+    const parser::Subquery* subquery;
+    bool alone;  // it speaks of nothing outside it
+  };
+  std::vector<Apart> apart;
   // What keys are compared with: constant, but only PostgreSQL knows what it is.
   std::vector<parser::Range> folds;
 
@@ -251,6 +257,8 @@ class Analyzer {
   void walk_column(const parser::ColumnRef& ref, Block& block);
   void walk_subquery(const parser::Subquery& subquery, Block& block);
   void look_into(const Function& function);
+  void speaks_of(const Scope* scope);
+  [[nodiscard]] static const Scope* scope_of(const Scope& scope, const parser::ColumnRef& ref);
   void need(const ScopeColumn& column);
   void need_all(const ScopeItem& item);
   bool linked(const Distribution& inner, const Block& block) const;
@@ -298,6 +306,12 @@ class Analyzer {
   Block* top_block_ = nullptr;
   const parser::Query* top_query_ = nullptr;
   bool expects_top_ = true;
+  // Subqueries being read: where they stand, and whether they speak of something outside.
+  struct Inside {
+    const Scope* around;
+    bool alone = true;
+  };
+  std::vector<Inside> inside_;
   int unit_ = 0;
   int depth_ = 0;
 };

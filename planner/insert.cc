@@ -3,6 +3,7 @@
 
 #include "parser/scanner.h"
 #include "planner/analyse.h"
+#include "planner/read_first.h"
 #include "planner/work_out.h"
 
 namespace kintsugi::planner {
@@ -77,6 +78,15 @@ class InsertAnalysis {
     analysis_.writes = true;
     analysis_.anywhere = false;
     analysis_.unhideable.clear();
+    if (analyzer_.modifies && values_ == nullptr && source != nullptr && insert_.on_conflict == nullptr &&
+        !view_ && analyzer_.reads_tables.empty() && analyzer_.opaque.empty()) {
+      if (auto parts = written_first(analyzer_, insert_.with)) {
+        refuse_always({});
+        analysis_.several = std::move(*parts);
+        if (analyzer_.statement().parameters() > 0) analysis_.depends_on_parameters = true;
+        return;
+      }
+    }
     if (analysis_.replicated_target && target.kind != Kind::kReplicated)
       return refuse_always(refused("a WITH that writes to a replicated table",
                                    "Run the write as a statement of its own, in the same transaction."));
@@ -154,6 +164,8 @@ class InsertAnalysis {
     if (analysis_.tables.empty()) return;
     if (auto pour = pour_of_source())
       analysis_.several = std::move(*pour);
+    else if (auto parts = subqueries_first())
+      analysis_.several = std::move(*parts);
     else
       analysis_.several = refused("INSERT into " + target.display +
                                       ", which is on the home shard alone, of rows that "
@@ -172,17 +184,26 @@ class InsertAnalysis {
   // The rows are read first, whatever it takes, and inserted then.
   [[nodiscard]] std::optional<PourTemplate> pour_of_source() const {
     const parser::Query* source = insert_.source;
-    if (source == nullptr || values_ != nullptr || insert_.with != nullptr || !shape_ || !shape_->known)
-      return std::nullopt;
+    if (source == nullptr || values_ != nullptr || !shape_ || !shape_->known) return std::nullopt;
     const parser::Range whole = analyzer_.whole;
-    if (has_parameters({source->range.end, whole.end})) return std::nullopt;
+    const parser::Range behind{source->range.end, whole.end};
+    if (has_parameters(behind)) return std::nullopt;
+    // WITH goes with the query, where nothing else can speak of it.
+    const parser::WithClause* with = insert_.with;
+    if (with != nullptr && (analyzer_.modifies || !stands_alone(analyzer_.statement().text(), behind)))
+      return std::nullopt;
     const auto own = [](std::uint32_t begin, std::uint32_t end) {
       return TextTemplate{Piece{.kind = Piece::Kind::kOwn, .range = {begin, end}}};
     };
     PourTemplate made;
     made.at_once = insert_.on_conflict != nullptr && insert_.on_conflict->do_update;
     made.source = own(source->range.begin, source->range.end);
-    made.head = own(whole.begin, source->range.begin);
+    made.head = own(with == nullptr ? whole.begin : with->range.end, source->range.begin);
+    if (with != nullptr) {
+      made.source.insert(made.source.begin(),
+                         {{.kind = Piece::Kind::kOwn, .range = with->range}, {.text = " ("}});
+      made.source.push_back({.text = ")"});
+    }
     if (source->range.end < whole.end) made.tail = own(source->range.end, whole.end);
     const parser::Select* select = source->simple();
     if (select != nullptr)
@@ -212,6 +233,13 @@ class InsertAnalysis {
     return true;
   }
 
+  // VALUES whose subqueries have to be read first.
+  [[nodiscard]] std::optional<ReadFirstTemplate> subqueries_first() {
+    if (values_ == nullptr || !rest_problem_.empty() || hopeless(analyzer_)) return std::nullopt;
+    if (analyzer_.statement().parameters() > 0) analysis_.depends_on_parameters = true;
+    return parts_of_rows(analyzer_, insert_.with, *values_);
+  }
+
   // No plan for any values.
   void refuse_always(Error error) {
     analysis_.tables.clear();
@@ -223,6 +251,11 @@ class InsertAnalysis {
     if (!analysis_.tables.empty() || analysis_.home ||
         (shape_ && shape_->distribution.kind != Distribution::Kind::kEverywhere)) {
       if (pour_always()) return;
+      if (auto parts = subqueries_first()) {
+        refuse_always({});
+        analysis_.several = std::move(*parts);
+        return;
+      }
       return refuse_always(
           refused("INSERT into the replicated table " + target.display + " of rows that not every shard has",
                   "Read the rows first, then insert them with VALUES or COPY."));
@@ -449,6 +482,15 @@ class InsertAnalysis {
     return column == nullptr ? KeyLimit{} : limit_of(column->type_name);
   }
 
+  // Whether what is read stands in a value for the key.
+  [[nodiscard]] bool is_key(const RelationUse& target, const parser::List<const parser::Expr*>& row,
+                            parser::Range read) const {
+    return std::any_of(target.table->key.begin(), target.table->key.end(), [&](const std::string& name) {
+      const auto at = position_of(target.relation != nullptr ? *target.relation : Relation{}, name);
+      return at && *at < row.size() && read.begin >= row[*at]->range.begin && read.end <= row[*at]->range.end;
+    });
+  }
+
   void rows(const RelationUse& target) {
     InsertTemplate made;
     made.map = target.table->map;
@@ -504,7 +546,12 @@ class InsertAnalysis {
         (shape_ && shape_->distribution.kind == Distribution::Kind::kSpread && !analysis_.tables.empty()))
       made.unsplittable = refused("INSERT of rows for several shards that reads sharded tables in a subquery",
                                   "Read the values first, then insert them.");
-    if (auto error = hopeless(analyzer_)) made.unsplittable = std::move(*error);
+    if (auto error = hopeless(analyzer_))
+      made.unsplittable = std::move(*error);
+    else
+      made.read_first = subqueries_first();
+    for (const auto& read : made.read_first ? made.read_first->reads : std::vector<ReadFirstTemplate::Read>())
+      for (const auto& row : values_->values) made.key_read_first |= is_key(target, row, read.range);
     if (analyzer_.statement().parameters() > 0) analysis_.depends_on_parameters = true;
     analysis_.insert = std::move(made);
   }

@@ -70,6 +70,8 @@ class Planner {
  private:
   Result<Plan> without_keys() {
     if (const auto* refused = std::get_if<Error>(&analysis_.several); refused != nullptr) return fail(*refused);
+    if (const auto* parts = std::get_if<ReadFirstTemplate>(&analysis_.several))
+      return worked_out_first() ? times() : read_first(*parts);
     if (analysis_.anywhere) return Plan(Route{0, {}, analysis_.writes, {}});
     const shardmap::Shard* home = map_.home_shard();
     if (home == nullptr) return Plan(Route{0, {}, analysis_.writes, {}});
@@ -114,6 +116,7 @@ class Planner {
     if (const auto* fan_out = std::get_if<FanOutTemplate>(&analysis_.several)) return several(*fan_out);
     if (const auto* pour = std::get_if<PourTemplate>(&analysis_.several)) return poured(*pour);
     if (const auto* gather = std::get_if<GatherTemplate>(&analysis_.several)) return gathered(*gather);
+    if (const auto* parts = std::get_if<ReadFirstTemplate>(&analysis_.several)) return read_first(*parts);
     return fail(sqlstate::kNotSupported, "this statement over several shards is not supported",
                 "Say with = which sharding key it is for.");
   }
@@ -132,6 +135,22 @@ class Planner {
     made.at_once = pour.at_once;
     // Tables of the home shard are unknown on the others.
     if (analysis_.home && map_.home_shard() != nullptr) made.where = map_.home_shard()->id;
+    return Plan(std::move(made));
+  }
+
+  Result<Plan> read_first(const ReadFirstTemplate& parts) {
+    const RenderContext context{analysis_.units, values_, map_, 0, 0};
+    ReadFirst made;
+    for (const ReadFirstTemplate::Read& read : parts.reads) {
+      KG_TRY(std::string query, render(read.query, context));
+      made.reads.push_back({std::move(query), read.form, read.before, read.after, read.writes});
+    }
+    for (const TextTemplate& part : parts.parts) {
+      KG_TRY(std::string text, render(part, context));
+      made.parts.push_back(std::move(text));
+    }
+    if (analysis_.home && map_.home_shard() != nullptr) made.where = map_.home_shard()->id;
+    made.alone = parts.alone;
     return Plan(std::move(made));
   }
 
@@ -355,6 +374,7 @@ class Planner {
 Result<Plan> Planner::insert() {
   const InsertTemplate& insert = *analysis_.insert;
   const InsertRows rows(insert, values_, analysis_.units);
+  if (insert.key_read_first) return read_first(*insert.read_first);
   if (insert.work_out) {
     // Sequences of replicated tables are those of the home shard.
     const ShardId where = insert.map.empty() ? home_or_any() : 0;
@@ -398,6 +418,7 @@ Result<Plan> Planner::insert() {
   const bool elsewhere =
       std::any_of(all_.shards.begin(), all_.shards.end(), [&](ShardId id) { return id != first; });
   if (same && !elsewhere && (!analysis_.home || first == home)) return Plan(Route{first, {}, true, shardlet});
+  if (insert.read_first) return read_first(*insert.read_first);
   if (insert.unsplittable) return fail(*insert.unsplittable);
   if (elsewhere || analysis_.home || !analysis_.tables.empty())
     return fail(sqlstate::kNotSupported,

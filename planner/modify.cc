@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/analyse.h"
+#include "planner/read_first.h"
 #include "planner/work_out.h"
 
 namespace kintsugi::planner {
@@ -91,8 +92,8 @@ void write_everywhere(Analyzer& analyzer, const Block& block, parser::Range retu
 }
 
 // What UPDATE and DELETE have in common once they are read.
-void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& clauses, bool current_of,
-                  Analysis& analysis) {
+void place_write(Analyzer& analyzer, const Block& block, const WriteClauses& clauses, bool current_of,
+                 Analysis& analysis) {
   analyzer.finish();
   take_tables(analyzer, analysis);
   analysis.writes = true;
@@ -134,6 +135,18 @@ void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& cl
   }
 }
 
+// What is refused may be exact when parts of it are read first.
+void finish_write(Analyzer& analyzer, const Block& block, const WriteClauses& clauses, bool current_of,
+                  const parser::WithClause* with, const parser::Expr* where,
+                  parser::List<const parser::FromItem*> items, bool sets, Analysis& analysis) {
+  place_write(analyzer, block, clauses, current_of, analysis);
+  if (!std::holds_alternative<Error>(analysis.several) || current_of || hopeless(analyzer)) return;
+  auto parts = parts_of_write(analyzer, with, block, where, items, sets);
+  if (!parts) return;
+  analysis.several = std::move(*parts);
+  if (analyzer.statement().parameters() > 0) analysis.depends_on_parameters = true;
+}
+
 }  // namespace
 
 void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& analysis) {
@@ -145,7 +158,8 @@ void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& 
   const std::uint32_t where_goes = update.from.empty() ? update.set_clause.end : update.from_clause.end;
   const WriteClauses clauses{block, update.where == nullptr ? parser::Range{} : update.where_clause, where_goes,
                              update.returning_clause};
-  finish_write(analyzer, *block, clauses, !update.current_of.text.empty(), analysis);
+  finish_write(analyzer, *block, clauses, !update.current_of.text.empty(), update.with, update.where,
+               update.from, true, analysis);
   if (!analysis.fixed) take_key_updates(analyzer, update.set, *block, analysis);
 }
 
@@ -157,7 +171,8 @@ void analyse_delete(Analyzer& analyzer, const parser::Delete& del, Analysis& ana
   const std::uint32_t where_goes = del.using_items.empty() ? del.table.range.end : del.using_clause.end;
   const WriteClauses clauses{block, del.where == nullptr ? parser::Range{} : del.where_clause, where_goes,
                              del.returning_clause};
-  finish_write(analyzer, *block, clauses, !del.current_of.text.empty(), analysis);
+  finish_write(analyzer, *block, clauses, !del.current_of.text.empty(), del.with, del.where, del.using_items,
+               false, analysis);
 }
 
 namespace {

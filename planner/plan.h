@@ -187,6 +187,28 @@ struct WorkOut {
   friend bool operator==(const WorkOut&, const WorkOut&) = default;
 };
 
+// Parts of a write that several shards have to read: each is a statement of its own, and its rows stand in its
+// place, as array parameters, when the statement is planned again.
+struct ReadFirst {
+  struct Read {
+    enum class Form : std::uint8_t {
+      kRows,   // a query that gives the rows again
+      kArray,  // = ANY (the only column)
+      kValue,  // the columns of the only row, one behind the other, or NULL; kRows when there are more rows
+    };
+    std::string query;
+    Form form = Form::kRows;
+    std::string before, after;  // around it
+    bool writes = false;        // it is a data-modifying WITH
+    friend bool operator==(const Read&, const Read&) = default;
+  };
+  std::vector<Read> reads;
+  std::vector<std::string> parts;  // of the new statement: one more than reads, which stand between them
+  ShardId where = 0;               // the shard that can say what they are; 0: any
+  bool alone = false;              // nothing else in the statement reads a table, so it has one moment anyway
+  friend bool operator==(const ReadFirst&, const ReadFirst&) = default;
+};
+
 // INSERT ... SELECT whose rows go elsewhere than they come from: `source` is a statement of its own, and its
 // rows, some at a time, become the VALUES between `head` and `tail`.
 struct Pour {
@@ -199,7 +221,7 @@ struct Pour {
   friend bool operator==(const Pour&, const Pour&) = default;
 };
 
-using Plan = std::variant<Route, FanOut, Gather, CopyIn, CopyOut, Ddl, Hold, WorkOut, Pour>;
+using Plan = std::variant<Route, FanOut, Gather, CopyIn, CopyOut, Ddl, Hold, WorkOut, Pour, ReadFirst>;
 
 // A row for each expression: its number, its value as text, and the name of its type.
 [[nodiscard]] std::string query_of(const WorkOut& plan);

@@ -180,6 +180,20 @@ struct Printer {
     lines.push_back("pour rows of: " + plan.source);
     lines.push_back("  into: " + plan.head + " VALUES ..." + (plan.tail.empty() ? "" : " " + plan.tail));
   }
+  void operator()(const ReadFirst& plan) {
+    for (std::size_t i = 0; i < plan.reads.size(); ++i)
+      lines.push_back(std::string(plan.reads[i].writes ? "write first <" : "read first <") +
+                      std::to_string(i + 1) + ">: " + plan.reads[i].query);
+    std::string text = plan.parts.front();
+    for (std::size_t i = 1; i < plan.parts.size(); ++i) {
+      const ReadFirst::Read& read = plan.reads[i - 1];
+      text += read.before + (read.form == ReadFirst::Read::Form::kArray ? " = ANY (<" : "<") +
+              std::to_string(i) + ">" + (read.form == ReadFirst::Read::Form::kArray ? ")" : "") + read.after +
+              plan.parts[i];
+    }
+    while (text.ends_with(' ')) text.pop_back();
+    lines.push_back("  then plan: " + text);
+  }
   void operator()(const WorkOut& plan) {
     lines.push_back("work out first on " + shard_name(plan.shard, map) + ":");
     for (const std::string& expression : plan.expressions) lines.push_back("  " + expression);
@@ -194,6 +208,7 @@ struct Printer {
 
 Tier tier_of(const Plan& plan) {
   if (const auto* gather = std::get_if<Gather>(&plan)) return gather->tier;
+  if (std::holds_alternative<ReadFirst>(plan)) return Tier::kGather;
   const bool one = std::holds_alternative<Route>(plan) || std::holds_alternative<Hold>(plan) ||
                    std::holds_alternative<WorkOut>(plan);
   return one ? Tier::kRoute : Tier::kFanOut;
@@ -204,7 +219,7 @@ bool writes(const Plan& plan) {
   if (const auto* fan_out = std::get_if<FanOut>(&plan)) return fan_out->writes;
   if (const auto* gather = std::get_if<Gather>(&plan)) return gather->writes;
   return std::holds_alternative<CopyIn>(plan) || std::holds_alternative<Ddl>(plan) ||
-         std::holds_alternative<Pour>(plan);
+         std::holds_alternative<Pour>(plan) || std::holds_alternative<ReadFirst>(plan);
 }
 
 std::vector<std::string> lines_of(const Plan& plan, const shardmap::ShardMap& map, std::string_view own_text) {

@@ -133,6 +133,17 @@ std::optional<RowFilters::Uses> RowFilters::uses_of(const Expr* expr, const Scop
   return found;
 }
 
+std::vector<const Expr*> RowFilters::alone(int use, const Scope& scope,
+                                           const std::vector<const Expr*>& conditions) const {
+  std::vector<const Expr*> found;
+  if (use_at(use).nullable) return found;
+  for (const Expr* condition : conditions) {
+    const auto uses = uses_of(condition, scope, {use});
+    if (uses && !uses->empty()) found.push_back(condition);
+  }
+  return found;
+}
+
 std::vector<RowFilter> RowFilters::filters_of(int index) const {
   const RelationUse& use = use_at(index);
   std::vector<RowFilter> found;

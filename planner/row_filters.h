@@ -41,6 +41,9 @@ class RowFilters {
   [[nodiscard]] std::vector<RowFilter> filters_of(int use) const;
   [[nodiscard]] SemiJoin semi_join_of(int use) const;
   [[nodiscard]] std::vector<KeyLink> links_of(int use) const;
+  // Those of the conditions that speak of this use alone.
+  [[nodiscard]] std::vector<const parser::Expr*> alone(
+      int use, const Scope& scope, const std::vector<const parser::Expr*>& conditions) const;
   // How many rows are likely to be left: 0 few, 1 some, 2 all.
   [[nodiscard]] int left_over(int use) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sql_quote.h"
+#include "planner/read_first.h"
 #include "planner/table_definition.h"
 #include "planner/utilities.h"
 #include "shardmap/sequences.h"
@@ -102,6 +103,14 @@ std::string sharded_sequence(Analyzer& analyzer, const parser::Expr* named) {
   return some_sharded_sequence(analyzer) ? "whose name is worked out" : "";
 }
 
+// pg_get_serial_sequence('t', 'id')
+bool is_serial_sequence(const parser::Expr* named) {
+  while (const auto* cast = as<parser::Cast>(named)) named = cast->arg;
+  const auto* call = as<parser::FuncCall>(named);
+  return call != nullptr && call->name.name() == "pg_get_serial_sequence" && call->args.size() == 2 &&
+         string_of(call->args[0].value) != nullptr && string_of(call->args[1].value) != nullptr;
+}
+
 std::int64_t next_of(ShardId shard, std::uint32_t step, std::int64_t wanted) {
   const std::int64_t start = shardmap::sequence_start(shard, step);
   if (wanted <= start) return start;
@@ -130,6 +139,17 @@ void place_setval(Analyzer& analyzer, const parser::StatementBody& body, Analysi
                       select->where == nullptr && analyzer.uses.empty();
   analysis.tables.clear();
   analysis.point.reset();
+  if (!simple && call != nullptr && call->name.name() == "setval" &&
+      (string_of(call->args[0].value) != nullptr || is_serial_sequence(call->args[0].value))) {
+    // The value is read first.
+    if (auto parts = arguments_first(analyzer, **query, *call, 1)) {
+      analysis.several = std::move(*parts);
+      analysis.writes = true;
+      analysis.anywhere = false;
+      analysis.depends_on_parameters |= analyzer.statement().parameters() > 0;
+      return;
+    }
+  }
   if (!simple) {
     analysis.home = true;
     analysis.several = refused("setval() of a sequence " + analyzer.sets_sequence +

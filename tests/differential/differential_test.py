@@ -7,6 +7,7 @@ what is refused is counted and listed, a statement marked `-- must` may not be, 
     KINTSUGI_PROGRAM   the program to test
     KINTSUGI_SHARDS    which numbers of shards (default: 1 2 5)
     KINTSUGI_BODIES    which files of statements (default: body.sql edges.sql)
+    KINTSUGI_MODES     in which ways (default: simple text binary)
 
 A body is a file of statements that end in `;` at the end of a line. `-- ordered` before one says that its rows come in a
 fixed order although it has no ORDER BY at its end. `-- data a\tb\n` before a COPY FROM STDIN is what it gets; of a COPY TO
@@ -28,7 +29,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "clients"))
 from postgres import PASSWORD, USER, Cluster, scratch_directory  # noqa: E402
 from systems import Kintsugi  # noqa: E402
 
-MODES = "simple", "text", "binary"
+MODES = tuple(os.environ.get("KINTSUGI_MODES", "simple text binary").split())
 
 
 class Statement:

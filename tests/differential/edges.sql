@@ -668,6 +668,149 @@ SELECT word FROM kinds ORDER BY (word, id), tenant LIMIT 3;
 -- must
 LOCK TABLE kinds IN SHARE MODE;
 
+-- Writes of which a part is read first: it is of another map, or not by the key.
+-- must
+UPDATE orders SET note = 'stocked' WHERE id IN (SELECT place FROM stock WHERE held > 500) RETURNING tenant, id, note;
+-- must
+UPDATE orders SET note = 'none' WHERE id NOT IN (SELECT place FROM stock) RETURNING tenant, id;
+-- must
+UPDATE orders SET note = 'null' WHERE id NOT IN (SELECT held FROM stock) RETURNING tenant, id;
+-- must
+UPDATE orders SET note = 'key' WHERE tenant IN (SELECT place + 2 FROM stock) RETURNING tenant, id;
+-- must
+UPDATE orders SET note = 'key' WHERE tenant IN (SELECT held FROM stock WHERE held > 5000) RETURNING tenant, id;
+-- must
+UPDATE orders SET amount = (SELECT sum(held) / 7 FROM stock), note = (SELECT max(item) FROM stock) WHERE state = 'open' RETURNING tenant, id, amount, note;
+-- must
+UPDATE orders SET (amount, note) = (SELECT avg(held), min(item) FROM stock WHERE place = 1) WHERE state = 'paid' RETURNING *;
+-- must
+UPDATE orders o SET amount = s.held, note = s.item FROM stock s WHERE s.place = 2 AND s.item = 'cog' AND o.state = 'gone' RETURNING o.tenant, o.id, o.amount, s.*;
+-- must
+UPDATE orders o SET note = k.word FROM kinds k WHERE k.id = o.id AND k.tenant = 9 AND o.tenant < 3 RETURNING o.tenant, o.id, o.note, k.f, k.n, k.span, k.at, k.feels, k.nums, k.bytes, k.fixed, k.p;
+-- must
+UPDATE kinds a SET f = b.f, n = b.n, p = b.p, span = b.span, at = b.at, feels = b.feels, nums = b.nums, fixed = b.fixed, short = b.short, word = b.word, bytes = b.bytes FROM kinds b WHERE b.tenant = 6 AND a.tenant = 2;
+-- must
+SELECT * FROM kinds ORDER BY tenant, id;
+-- must
+UPDATE orders o SET note = c.name FROM customers c JOIN stock s ON s.place = c.id WHERE c.tenant = o.tenant AND s.item = 'nut' AND o.customer = c.id RETURNING o.tenant, o.id, note;
+-- must
+UPDATE orders o SET note = q.top FROM (SELECT place, max(item) AS top FROM stock GROUP BY place) q WHERE q.place = o.id RETURNING o.tenant, o.id, note, q;
+-- must
+UPDATE orders o SET note = 'deep' FROM (SELECT place FROM stock WHERE item IN (SELECT item FROM lines) AND place NOT IN (SELECT value FROM settings)) q WHERE q.place = o.id RETURNING o.tenant, o.id;
+-- must
+UPDATE orders o SET amount = (SELECT count(*) FROM stock s WHERE s.place = o.id AND s.held > o.tenant) RETURNING tenant, id, amount;
+-- must
+UPDATE orders o SET note = (SELECT string_agg(item, ',' ORDER BY item) FROM stock s WHERE s.place = o.id) WHERE EXISTS (SELECT 1 FROM stock s WHERE s.place = o.id AND s.doc ? 'kg') RETURNING tenant, id, note;
+-- must
+UPDATE orders SET amount = amount + (SELECT max(amount) FROM orders) WHERE amount < (SELECT avg(amount) FROM orders) RETURNING tenant, id, amount;
+-- must
+UPDATE orders SET note = 'ranked' WHERE (tenant, id) IN (SELECT tenant, id FROM orders ORDER BY amount DESC NULLS LAST, tenant, id LIMIT 3) RETURNING tenant, id;
+-- must
+UPDATE orders SET note = 'all' WHERE amount >= ALL (SELECT held FROM stock WHERE held < 10) AND id = ANY (SELECT place FROM stock) RETURNING tenant, id;
+-- must
+UPDATE orders SET note = 'array' WHERE id = ANY (ARRAY(SELECT place FROM stock WHERE item LIKE 'c%')) RETURNING tenant, id;
+-- must
+UPDATE orders SET state = (SELECT name FROM settings WHERE value = 3) WHERE tenant > 6 RETURNING tenant, id, state;
+-- must
+UPDATE orders SET amount = s.value FROM settings s, countries c WHERE c.code = 'de' AND s.name = c.code || '' OR s.name = 'factor' AND orders.tenant = 4 RETURNING orders.tenant, s.name, c.name;
+-- must
+WITH top AS (SELECT tenant, max(amount) AS most FROM orders GROUP BY tenant), few AS (SELECT max(most) AS m FROM top) UPDATE orders o SET note = 'top' FROM few WHERE o.amount = few.m RETURNING o.tenant, o.id, few.m;
+-- must
+WITH s(item, n) AS MATERIALIZED (SELECT item, count(*) FROM stock GROUP BY item) DELETE FROM lines USING s WHERE s.item = lines.item AND s.n > 1 RETURNING lines.tenant, lines.item, s.n;
+-- must
+DELETE FROM lines WHERE item IN (SELECT item FROM stock WHERE held < 10) RETURNING tenant, order_id, line;
+-- must
+DELETE FROM lines USING orders o WHERE o.id = lines.order_id AND o.state = 'open' AND o.tenant = 9 RETURNING lines.tenant, o.tenant;
+-- must
+DELETE FROM stock WHERE item IN (SELECT note FROM orders) OR place > (SELECT count(*) FROM orders WHERE tenant > 100);
+-- must
+SELECT * FROM lines ORDER BY 1, 2, 3;
+-- must
+UPDATE orders SET note = 'odd' WHERE id IN (SELECT 1 FROM stock UNION ALL SELECT 2) RETURNING tenant, id;
+UPDATE orders SET note = (SELECT item FROM stock);
+-- must
+UPDATE orders SET amount = (SELECT 1 / 0 FROM orders);
+-- must
+UPDATE orders SET nosuch = (SELECT max(held) FROM stock);
+-- must
+UPDATE orders SET amount = (SELECT nosuch FROM stock);
+-- must
+UPDATE orders SET amount = (SELECT item, place FROM stock LIMIT 1);
+-- must
+DELETE FROM orders WHERE note COLLATE "C" IN (SELECT raw FROM kinds) RETURNING tenant, id;
+UPDATE kinds SET short = 'c' WHERE word IN (SELECT raw FROM kinds) RETURNING tenant, id;
+-- must
+UPDATE kinds SET short = 'd' WHERE fixed IN (SELECT fixed FROM kinds WHERE id = 2) RETURNING tenant, id, fixed;
+-- must
+UPDATE settings SET value = (SELECT count(*) FROM orders) WHERE name = 'limit' RETURNING *;
+-- must
+DELETE FROM settings s USING orders o WHERE o.state = s.name AND o.tenant = 9 RETURNING s.*;
+-- must
+UPDATE countries SET name = (SELECT max(name) FROM customers) WHERE code = 'jp' RETURNING *;
+-- must
+DELETE FROM countries WHERE code NOT IN (SELECT country FROM customers WHERE country IS NOT NULL) RETURNING code;
+-- must
+INSERT INTO countries VALUES ('zz', (SELECT min(name) FROM customers), (SELECT count(*) > 3 FROM orders)) RETURNING *;
+-- must
+INSERT INTO settings VALUES ('sum', (SELECT sum(id) FROM orders)), ('one', 1) RETURNING *;
+-- must
+INSERT INTO orders (tenant, id, customer, placed, amount) VALUES (1, 70, 1, '2024-01-01', (SELECT max(held) FROM stock)), (8, 70, (SELECT count(*) FROM stock), '2024-01-01', 1 + (SELECT min(held) FROM stock)) RETURNING *;
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES ((SELECT max(tenant) FROM orders), (SELECT max(id) + 1 FROM orders), 1, '2024-01-01') RETURNING tenant, id;
+-- must
+INSERT INTO kinds (tenant, id, nums, feels, fixed, f) VALUES (1, 77, (SELECT nums FROM kinds WHERE tenant = 6), (SELECT feels FROM kinds WHERE tenant = 6), (SELECT fixed FROM kinds WHERE tenant = 3), (SELECT f FROM kinds WHERE tenant = 8)), (8, 77, (SELECT array_agg(f ORDER BY tenant, id) FROM kinds WHERE f BETWEEN 0 AND 5), 'ok', (SELECT fixed FROM kinds WHERE tenant = 2), 1) RETURNING *;
+-- must
+INSERT INTO orders (tenant, id, customer, placed) VALUES (1, (SELECT place FROM stock), 1, '2024-01-01');
+-- must
+INSERT INTO stock (item, place) VALUES ((SELECT name FROM customers WHERE tenant = 3 AND id = 2), 1), ('new', (SELECT count(*) FROM orders)) RETURNING *;
+-- must
+WITH many AS (SELECT tenant, count(*) AS n FROM orders GROUP BY tenant) INSERT INTO drafts (tenant, id, what) SELECT 9 - tenant, n, 'w' FROM many WHERE n > 1 RETURNING *;
+-- must
+SELECT * FROM orders ORDER BY tenant, id;
+
+-- A WITH that writes, over several shards, where nothing else could see it.
+-- must
+WITH d AS (DELETE FROM orders WHERE amount < 10 OR note = 'top' RETURNING *) SELECT count(*), max(amount), min(note) FROM d;
+-- must
+WITH d AS (DELETE FROM orders WHERE state = 'gone' RETURNING tenant, id, note) INSERT INTO drafts SELECT * FROM d RETURNING tenant, id, what;
+-- must
+WITH u AS (UPDATE orders SET note = 'moved' WHERE id = 2 RETURNING tenant, id, note) INSERT INTO stock (item, place, held) SELECT note || tenant, id, 5 FROM u RETURNING item, place;
+-- must
+WITH i AS (INSERT INTO customers (tenant, id, name) VALUES (0, 80, 'x'), (9, 80, 'y') RETURNING tenant, id), j AS (INSERT INTO orders (tenant, id, customer, placed) SELECT tenant, 81, id, '2024-01-01' FROM i RETURNING *) SELECT tenant, customer FROM j ORDER BY 1;
+-- must
+WITH i AS (INSERT INTO customers (tenant, id, name) VALUES (0, 82, 'x'), (9, 82, 'y')) SELECT 1 AS one;
+-- must
+WITH c AS (UPDATE countries SET eu = NOT eu RETURNING code, eu) SELECT * FROM c ORDER BY code;
+-- must
+WITH u AS (UPDATE kinds SET short = 'r' WHERE id = 2 RETURNING *) SELECT * FROM u ORDER BY tenant, id;
+-- must
+SELECT * FROM drafts ORDER BY tenant, id;
+-- must
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+-- must
+UPDATE orders SET note = 'mine' WHERE tenant IN (0, 9);
+-- must
+UPDATE customers SET name = 'seen' WHERE id IN (SELECT customer FROM orders WHERE note = 'mine') RETURNING tenant, id;
+-- must
+WITH d AS (DELETE FROM orders WHERE note = 'mine' RETURNING tenant, id) SELECT count(*) FROM d;
+-- must
+SAVEPOINT s;
+-- must
+UPDATE customers SET since = (SELECT max(placed) FROM orders), name = (SELECT 1 / (count(*) - count(*)) FROM stock);
+-- must
+ROLLBACK TO s;
+-- must
+UPDATE customers SET since = (SELECT max(placed) FROM orders) RETURNING tenant, id, since;
+-- must
+COMMIT;
+-- must
+SELECT * FROM customers ORDER BY tenant, id;
+-- must
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+-- must
+UPDATE customers SET since = (SELECT max(placed) FROM orders);
+-- must
+ROLLBACK;
 -- must
 SELECT tenant FROM orders LIMIT -1;
 -- must

@@ -190,7 +190,14 @@ class FirstHour(unittest.TestCase):
             self.assertEqual((cursor.description[0].name, cursor.fetchone()[0]), ("s", 100000))
         third = [self.one(insert, [key]) for key in KEYS]
         self.assertTrue(all(number > 100000 for number in third), third)
-        self.refuses("SELECT setval('things_id_seq', (SELECT max(id) FROM things))", "0A000", "read the value first")
+        highest = self.one("SELECT max(id) FROM things")
+        self.assertEqual(self.one("SELECT setval('things_id_seq', (SELECT max(id) + 5000 FROM things))"), highest + 5000)
+        self.assertTrue(all(self.one(insert, [key]) > highest + 5000 for key in KEYS))
+        # As Django's sqlsequencereset has it.
+        highest = self.one("SELECT max(id) FROM things")
+        self.assertEqual(self.one("SELECT setval(pg_get_serial_sequence('\"things\"','id'), coalesce(max(\"id\"), 1), "
+                                  "max(\"id\") IS NOT null) FROM \"things\""), highest)
+        self.assertTrue(all(self.one(insert, [key]) > highest for key in KEYS))
         self.refuses("SELECT setval('things_id_seq', 1) FROM things", "0A000")
         self.refuses("ALTER SEQUENCE things_id_seq INCREMENT BY 1", "0A000", "RESTART")
         self.db.execute("TRUNCATE things RESTART IDENTITY")

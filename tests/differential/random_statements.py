@@ -484,6 +484,11 @@ class Generator:
             self.random.shuffle(kept)
             columns = f" ({', '.join(table.columns[i].name for i in kept)})"
             rows = [[row[i] for i in kept] for row in rows]
+            if self.chance(0.2):
+                free = [(at, table.columns[i]) for at, i in enumerate(kept)
+                        if table.columns[i].name not in table.primary and table.columns[i].kind != "boolean"]
+                for at, column in free[:1]:
+                    rows[0][at] = self.read_elsewhere(table, column)
         values = ", ".join("(" + ", ".join(row) + ")" for row in rows)
         conflict = ""
         if self.chance(0.35):
@@ -520,6 +525,33 @@ class Generator:
                 # No ON CONFLICT: of two source rows with one key the first would win, and nothing orders them.
                 )
 
+    def read_elsewhere(self, table, column):
+        """A value for the column that has to be read in any table."""
+        other = self.random.choice(self.world.tables)
+        what = f"count(*)::{column.type_name}" if column.kind in INTEGERS else f"max({self.literal(column.kind)})"
+        own = [c.name for c in other.columns if c.kind == column.kind]
+        if own and self.chance(0.7):
+            what = f"{self.pick('min', 'max')}({self.random.choice(own)})"
+        return f"coalesce((SELECT {what} FROM {other.name}), {self.literal(column.kind)})"
+
+    def link_elsewhere(self, table, alias):
+        """Any other table as y, and what its rows have to do with the target's; nothing: they have nothing in common."""
+        other = self.random.choice([t for t in self.world.tables if t is not table])
+        pairs = [(a.name, b.name) for a in table.columns for b in other.columns if a.kind == b.kind and a.kind != "boolean"]
+        if not pairs:
+            return None
+        left, right = self.random.choice(pairs)
+        link = f"y.{right} = {alias}.{left}"
+        if self.chance(0.4):
+            link += f" AND {self.condition([Item('y', [(c.name, c.kind) for c in other.columns])], 0)}"
+        return other.name, link
+
+    def with_in_front(self, write):
+        """The write, perhaps behind a WITH that only reads, or as one."""
+        if write.startswith(("DELETE", "UPDATE")) and " RETURNING " in write and self.chance(0.15):
+            return f"WITH written AS ({write}) SELECT count(*) FROM written"
+        return write
+
     def free_columns(self, table):
         return [c for c in table.columns if c.name not in table.primary]
 
@@ -531,6 +563,8 @@ class Generator:
         sets = []
         for column in self.random.sample(free, self.random.randint(1, min(2, len(free)))):
             value = self.expression(column.kind, [item], 1)
+            if column.kind != "boolean" and self.chance(0.15):
+                value = self.read_elsewhere(table, column)
             if column.not_null:
                 value = f"coalesce({value}, {self.literal(column.kind)})"
             if column.kind == "numeric":
@@ -544,6 +578,9 @@ class Generator:
             other = self.random.choice(others)
             join = f" FROM {other.name} AS y"
             link = f"y.{other.key} = {alias}.{table.key} AND y.id = {alias}.id"
+            where = f"{where} AND {link}" if where else f" WHERE {link}"
+        elif self.chance(0.25) and (found := self.link_elsewhere(table, alias)):
+            join, link = f" FROM {found[0]} AS y", found[1]
             where = f"{where} AND {link}" if where else f" WHERE {link}"
         return f"UPDATE {table.name} AS {alias} SET {', '.join(sets)}{join}{where}{self.returning(table, alias)}".replace(
             "RETURNING *", f"RETURNING {alias}.*").replace(
@@ -560,6 +597,9 @@ class Generator:
             other = self.random.choice(others)
             using = f" USING {other.name} AS y"
             parts.append(f"y.{other.key} = {alias}.{table.key} AND y.id = {alias}.id")
+        elif self.chance(0.25) and (found := self.link_elsewhere(table, alias)):
+            using = f" USING {found[0]} AS y"
+            parts.append(found[1])
         where = " WHERE " + " AND ".join(parts)
         return f"DELETE FROM {table.name} AS {alias}{using}{where}{self.returning(table, alias)}".replace(
             "RETURNING *", f"RETURNING {alias}.*").replace(
@@ -567,7 +607,8 @@ class Generator:
 
     def write(self):
         self.aliases = 0
-        return self.pick(self.insert, self.insert, self.insert, self.update, self.update, self.delete, self.insert_select)()
+        return self.with_in_front(self.pick(self.insert, self.insert, self.insert, self.update, self.update, self.delete,
+                                            self.insert_select)())
 
     def mistake(self):
         """Wrong on purpose."""

@@ -33,7 +33,7 @@ from random_world import World  # noqa: E402
 from systems import Kintsugi  # noqa: E402
 
 MODES = "simple", "text", "binary"
-REFUSED_MOST = 0.12  # of all statements
+REFUSED_MOST = 0.04  # of all statements
 RESET_AFTER = 30  # groups with writes
 
 

@@ -537,6 +537,14 @@ SELECT setval(pg_get_serial_sequence('notes', 'id'), 7)
 --   merge: one answer for all
 
 SELECT setval('notes_id_seq', (SELECT max(id) FROM notes))
+-- read first <1>: SELECT (SELECT max(id) FROM notes)
+--   then plan: SELECT setval('notes_id_seq',<1>)
+
+SELECT setval(pg_get_serial_sequence('"notes"','id'), coalesce(max("id"), 1), max("id") IS NOT null) FROM "notes"
+-- read first <1>: SELECT coalesce(max("id"), 1), max("id") IS NOT null FROM "notes"
+--   then plan: SELECT setval(pg_get_serial_sequence('"notes"','id'),<1>)
+
+SELECT setval('notes_id_seq', id) FROM notes
 -- refused 0A000: setval() of a sequence public.notes_id_seq, which counts apart on every shard, in this form
 --   hint: Send SELECT setval('the sequence', a value) alone; read the value first.
 

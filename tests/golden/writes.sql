@@ -162,8 +162,8 @@ UPDATE orders o SET amount = i.price FROM items i WHERE i.tenant_id = o.tenant_i
 --   merge: concatenate
 
 UPDATE orders o SET amount = i.price FROM items i WHERE i.order_id = o.id
--- refused 0A000: a write over several shards of which it joins sharded tables on something else than their sharding keys
---   hint: Say with = which sharding key it is for.
+-- read first <1>: SELECT * FROM items i
+--   then plan: UPDATE orders o SET amount = i.price FROM (<1>) AS "i" WHERE i.order_id = o.id
 
 UPDATE plans SET price = 3 WHERE id = 1
 -- tier 2: 3 shards, writes
@@ -175,8 +175,8 @@ UPDATE plans SET price = random()
 --   hint: Give the value itself, as a literal or a parameter.
 
 UPDATE plans SET price = (SELECT max(amount) FROM orders)
--- refused 0A000: a write to the replicated table public.plans that reads other tables than replicated ones
---   hint: Read the rows first, then write them with INSERT ... VALUES or by their keys.
+-- read first <1>: (SELECT max(amount) FROM orders)
+--   then plan: UPDATE plans SET price = (<1>)
 
 UPDATE states SET v = 'x' WHERE id = 15
 -- refused KG002: shardlet readonly is read only
@@ -224,8 +224,8 @@ DELETE FROM orders WHERE id IN (SELECT order_id FROM items i WHERE i.tenant_id =
 --   merge: concatenate
 
 DELETE FROM orders WHERE id IN (SELECT order_id FROM items)
--- refused 0A000: a write over several shards of which a subquery reads a sharded table, not by the key of the row outside
---   hint: Say with = which sharding key it is for.
+-- read first <1>: (SELECT order_id FROM items)
+--   then plan: DELETE FROM orders WHERE (id = ANY (<1>))
 
 MERGE INTO orders o USING plans p ON o.tenant_id = 5 AND o.plan_id = p.id WHEN MATCHED THEN UPDATE SET note = p.name
 -- tier 1: route to s1, shardlet t1, writes
@@ -242,8 +242,8 @@ MERGE INTO orders o USING plans p ON o.plan_id = p.id WHEN MATCHED THEN DELETE
 --   hint: Say in ON with = which sharding key it is for, or use INSERT ... ON CONFLICT, UPDATE and DELETE.
 
 WITH x AS (UPDATE plans SET price = 1 RETURNING id) SELECT * FROM x
--- refused 0A000: a WITH that writes to a replicated table
---   hint: Run the write as a statement of its own, in the same transaction.
+-- write first <1>: UPDATE plans SET price = 1 RETURNING id
+--   then plan: WITH x AS (<1>) SELECT * FROM x
 
 WITH x AS (UPDATE plans SET price = 1 RETURNING id) INSERT INTO orders (tenant_id, id) VALUES (5, 1)
 -- refused 0A000: a WITH that writes to a replicated table
@@ -253,8 +253,8 @@ WITH x AS (DELETE FROM orders WHERE tenant_id = 5 RETURNING id) SELECT * FROM x
 -- tier 1: route to s1, shardlet t1, writes
 
 WITH x AS (DELETE FROM orders WHERE id = 5 RETURNING id) SELECT * FROM x
--- refused 0A000: a WITH that writes, over several shards
---   hint: Run the writes as statements of their own in one transaction, or say with = which sharding key each is for.
+-- write first <1>: DELETE FROM orders WHERE id = 5 RETURNING id
+--   then plan: WITH x AS (<1>) SELECT * FROM x
 
 EXPLAIN ANALYZE UPDATE plans SET price = 1
 -- refused 0A000: EXPLAIN of a statement over several shards
@@ -385,8 +385,120 @@ DELETE FROM orders WHERE tenant_id = -(-5)
 --   then plan: DELETE FROM orders WHERE tenant_id = <1>
 
 DELETE FROM moves m WHERE EXISTS (SELECT 1 FROM orders o WHERE o.tenant_id = m.id)
--- refused 0A000: a write over several shards of which a subquery reads a sharded table, not by the key of the row outside
+-- read first <1>: SELECT * FROM orders o
+--   then plan: DELETE FROM moves m WHERE EXISTS (SELECT 1 FROM (<1>) AS "o" WHERE o.tenant_id = m.id)
+
+UPDATE orders o SET amount = i.price FROM items i WHERE i.order_id = o.id AND i.price > 3 AND i.price < o.amount
+-- read first <1>: SELECT * FROM items i WHERE (i.price > 3)
+--   then plan: UPDATE orders o SET amount = i.price FROM (<1>) AS "i" WHERE i.order_id = o.id AND i.price > 3 AND i.price < o.amount
+
+UPDATE orders o SET note = m.v FROM moves m WHERE m.id = o.id AND m.v <> 'gone' RETURNING o.id, m.v
+-- read first <1>: SELECT * FROM moves m WHERE (m.v <> 'gone')
+--   then plan: UPDATE orders o SET note = m.v FROM (<1>) AS "m" WHERE m.id = o.id AND m.v <> 'gone' RETURNING o.id, m.v
+
+DELETE FROM orders USING moves m, items i WHERE i.tenant_id = orders.tenant_id AND i.order_id = orders.id AND m.id = i.price
+-- read first <1>: SELECT * FROM moves m
+--   then plan: DELETE FROM orders USING (<1>) AS "m" , items i WHERE i.tenant_id = orders.tenant_id AND i.order_id = orders.id AND m.id = i.price
+
+DELETE FROM orders USING (SELECT max(id) AS id FROM moves) m WHERE m.id = orders.id
+-- read first <1>: (SELECT max(id) AS id FROM moves)
+--   then plan: DELETE FROM orders USING (<1>) m WHERE m.id = orders.id
+
+DELETE FROM orders USING settings s WHERE s.key = orders.status
+-- read first <1>: SELECT * FROM settings s
+--   then plan: DELETE FROM orders USING (<1>) AS "s" WHERE s.key = orders.status
+
+DELETE FROM orders WHERE tenant_id IN (SELECT id FROM moves WHERE v = 'x')
+-- read first <1>: (SELECT id FROM moves WHERE v = 'x')
+--   then plan: DELETE FROM orders WHERE (tenant_id = ANY (<1>))
+
+DELETE FROM orders WHERE tenant_id NOT IN (SELECT id FROM moves) AND (id, status) IN (SELECT id, v FROM moves LIMIT 3)
+-- read first <1>: (SELECT id FROM moves)
+-- read first <2>: (SELECT id, v FROM moves LIMIT 3)
+--   then plan: DELETE FROM orders WHERE tenant_id NOT IN (<1>) AND (id, status) IN (<2>)
+
+DELETE FROM orders WHERE tenant_id = 5 AND id IN (SELECT id FROM moves WHERE id < 5)
+-- tier 1: route to s1, writes
+--   text: DELETE FROM orders WHERE tenant_id = 5 AND id IN (SELECT id FROM moves WHERE (("moves"."id" >= '10'::integer AND "moves"."id" < '20'::integer) IS NOT TRUE) AND (id < 5))
+
+--! $1 text = 'x'
+--! $2 bigint = 7
+DELETE FROM orders WHERE id IN (SELECT id FROM moves WHERE v = $1) AND id <> $2
+-- read first <1>: (SELECT id FROM moves WHERE v = $1)
+--   then plan: DELETE FROM orders WHERE (id = ANY (<1>)) AND id <> $2
+
+UPDATE orders SET amount = (SELECT count(*) FROM moves m WHERE m.id = orders.id), note = (SELECT max(v) FROM moves)
+-- read first <1>: SELECT * FROM moves m
+-- read first <2>: (SELECT max(v) FROM moves)
+--   then plan: UPDATE orders SET amount = (SELECT count(*) FROM (<1>) AS "m" WHERE m.id = orders.id), note = (<2>)
+
+UPDATE orders SET amount = (SELECT count(*) FROM moves m WHERE m.id = orders.id FOR UPDATE)
+-- refused 0A000: a write over several shards of which in a subquery, its groups are made of rows of several shards
 --   hint: Say with = which sharding key it is for.
+
+WITH big AS (SELECT tenant_id, max(id) AS id FROM items GROUP BY tenant_id), small AS (SELECT min(id) AS id FROM big) DELETE FROM orders o USING small s WHERE o.id = s.id
+-- read first <1>: WITH big AS (SELECT tenant_id, max(id) AS id FROM items GROUP BY tenant_id)  SELECT * FROM "big"
+--   then plan: WITH big AS (<1>), small AS (SELECT min(id) AS id FROM big) DELETE FROM orders o USING small s WHERE o.id = s.id
+
+WITH big(x) AS (SELECT max(id) FROM moves) UPDATE settings SET value = (SELECT x FROM big)
+-- read first <1>: WITH big(x) AS (SELECT max(id) FROM moves)  SELECT * FROM "big"
+--   then plan: WITH big(x) AS (<1>) UPDATE settings SET value = (SELECT x FROM big)
+
+UPDATE settings SET value = (SELECT max(note) FROM orders)
+-- read first <1>: (SELECT max(note) FROM orders)
+--   then plan: UPDATE settings SET value = (<1>)
+
+DELETE FROM settings s USING orders o WHERE o.status = s.key
+-- read first <1>: SELECT * FROM orders o
+--   then plan: DELETE FROM settings s USING (<1>) AS "o" WHERE o.status = s.key
+
+UPDATE plans SET price = price + (SELECT count(*) FROM orders WHERE tenant_id < 50)
+-- read first <1>: (SELECT count(*) FROM orders WHERE tenant_id < 50)
+--   then plan: UPDATE plans SET price = price + (<1>)
+
+INSERT INTO orders (tenant_id, id, amount) VALUES (5, 1, (SELECT max(id) FROM moves))
+-- read first <1>: (SELECT max(id) FROM moves)
+--   then plan: INSERT INTO orders (tenant_id, id, amount) VALUES (5, 1,<1>)
+
+INSERT INTO orders (tenant_id, id, amount) VALUES (5, 1, 1 + (SELECT max(id) FROM moves)), (150, 2, 3)
+-- read first <1>: (SELECT max(id) FROM moves)
+--   then plan: INSERT INTO orders (tenant_id, id, amount) VALUES (5, 1, 1 + (<1>)), (150, 2, 3)
+
+INSERT INTO orders (tenant_id, id) VALUES ((SELECT max(tenant_id) + 1 FROM orders), 1)
+-- read first <1>: (SELECT max(tenant_id) + 1 FROM orders)
+--   then plan: INSERT INTO orders (tenant_id, id) VALUES (<1>, 1)
+
+INSERT INTO settings (key, value) VALUES ('orders', (SELECT count(*) FROM orders))
+-- read first <1>: (SELECT count(*) FROM orders)
+--   then plan: INSERT INTO settings (key, value) VALUES ('orders',<1>)
+
+INSERT INTO plans (id, price) VALUES (1, (SELECT count(*) FROM orders))
+-- read first <1>: (SELECT count(*) FROM orders)
+--   then plan: INSERT INTO plans (id, price) VALUES (1,<1>)
+
+WITH x AS (SELECT id FROM moves WHERE v = 'x') INSERT INTO orders (tenant_id, id) SELECT id, 1 FROM x
+-- pour rows of: WITH x AS (SELECT id FROM moves WHERE v = 'x') (SELECT id, 1 FROM x)
+--   into: INSERT INTO orders (tenant_id, id) VALUES ...
+
+WITH x AS (DELETE FROM orders WHERE id = 5 RETURNING id, tenant_id) INSERT INTO moves SELECT id, 'gone' FROM x
+-- write first <1>: DELETE FROM orders WHERE id = 5 RETURNING id, tenant_id
+--   then plan: WITH x AS (<1>) INSERT INTO moves SELECT id, 'gone' FROM x
+
+WITH x AS (DELETE FROM orders WHERE id = 5 RETURNING id), y AS (SELECT count(*) AS n FROM x) SELECT n FROM y
+-- write first <1>: DELETE FROM orders WHERE id = 5 RETURNING id
+--   then plan: WITH x AS (<1>), y AS (SELECT count(*) AS n FROM x) SELECT n FROM y
+
+WITH x AS (DELETE FROM orders WHERE id = 5 RETURNING id) SELECT count(*) FROM x, orders
+-- refused 0A000: a WITH that writes, over several shards
+--   hint: Run the writes as statements of their own in one transaction, or say with = which sharding key each is for.
+
+WITH x AS (DELETE FROM orders WHERE id = 5 RETURNING id), y AS (UPDATE moves SET v = 'x') SELECT count(*) FROM x
+-- refused 0A000: a WITH that writes, over several shards
+--   hint: Run the writes as statements of their own in one transaction, or say with = which sharding key each is for.
+
+WITH x AS (INSERT INTO orders (tenant_id, id) VALUES (5, 1), (150, 2) RETURNING id), y AS (INSERT INTO moves SELECT id, 'x' FROM x RETURNING id) SELECT * FROM y
+-- write first <1>: INSERT INTO orders (tenant_id, id) VALUES (5, 1), (150, 2) RETURNING id
+--   then plan: WITH x AS (<1>), y AS (INSERT INTO moves SELECT id, 'x' FROM x RETURNING id) SELECT * FROM y
 
 SELECT id FROM orders LIMIT -1
 -- tier 1: route to s1

@@ -3,6 +3,12 @@ const { html, render, useState, useEffect, useRef } = htmPreact;
 
 // ---- the router
 
+// Whole numbers that JavaScript would round, as keys of bigint and hashes may be, stay the text that they are.
+const read = text => JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g, found => found[0] === '"' ? found : `"${found}"`));
+
+// A key as somebody types it, a value a column; a comma belongs to the value where there is one column.
+const typed = (text, map) => map.key.length > 1 ? text.split(",").map(k => k.trim()) : /^(text|varchar|character)/.test(map.key[0]) && map.kind !== "hash" ? [text] : [text.trim()];
+
 // The token stays in this tab; an address with #token=... is taken and cleaned.
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
 if (given) { sessionStorage.setItem("token", given); history.replaceState(null, "", location.pathname); }
@@ -11,7 +17,7 @@ async function ask(method, path, body) {
   const answer = await fetch(path, { method, headers: { Authorization: "Bearer " + (sessionStorage.getItem("token") || ""),
     ...(body ? { "Content-Type": "application/json" } : {}) }, body: body ? JSON.stringify(body) : undefined });
   const text = await answer.text();
-  const json = text && (answer.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : {};
+  const json = text && (answer.headers.get("Content-Type") || "").includes("json") ? read(text) : {};
   if (answer.ok) return json;
   throw Object.assign(new Error(json.detail ? json.detail + (json.circumstances && !json.detail.includes(json.circumstances) ? " (" + json.circumstances + ")" : "")
     + (json.hint ? " " + json.hint : "") : "status " + answer.status), { status: answer.status });
@@ -109,14 +115,9 @@ function Live({ history }) {
 }
 
 function Shards({ state }) {
-  const { shards, maps, lists, pools, stats } = state;
-  const load = new Map();
-  for (const s of stats) { const hit = /^shardlet_statements\{shardlet="(.*)"\}$/.exec(s.name); if (hit) load.set(hit[1], s.value); }
-  // Names that are gone (split, merged) are counted still; only those that there are have a part.
-  const all = Object.values(lists).flatMap(page => page.items).reduce((sum, s) => sum + (load.get(s.name) || 0), 0) || 1;
+  const { shards, pools } = state, all = shards.reduce((sum, s) => sum + s.load, 0) || 1;
   return html`<section class="wide" aria-labelledby="h-shards"><h2 id="h-shards">Shards</h2><div class="shards">${shards.map(shard => {
-    const mine = maps.flatMap(m => (lists[m.name] || { items: [] }).items.filter(s => s.shard === shard.name));
-    const share = mine.reduce((sum, s) => sum + (load.get(s.name) || 0), 0) / all;
+    const share = shard.load / all;
     const pool = pools.filter(p => p.shard === shard.name), open = pool.reduce((n, p) => n + p.open, 0), limit = pool.reduce((n, p) => n + p.limit, 0);
     return html`<div class="shard" style=${colour(shard.name)}><strong>${shard.name}</strong> <span class=${shard.state === "online" ? "good" : "bad"}>${shard.state}</span>${shard.home ? " · home" : ""}
       <div class="meter" title="its part of the statements"><i style="width:${(share * 100).toFixed(1)}%"></i></div>
@@ -190,7 +191,7 @@ function Find({ maps, choose }) {
   const [map, setMap] = useState(""), [key, setKey] = useState(""), [found, setFound] = useState(null);
   const [statement, setStatement] = useState(""), [lines, setLines] = useState(null);
   const chosen = map || (maps[0] || {}).name || "";
-  const look = async e => { e.preventDefault(); try { setFound(await get(`/v1/maps/${part(chosen)}/lookup?` + key.split(",").map(k => "key=" + part(k.trim())).join("&"))); } catch (error) { setFound(error); } };
+  const look = async e => { e.preventDefault(); try { setFound(await get(`/v1/maps/${part(chosen)}/lookup?` + typed(key, maps.find(m => m.name === chosen)).map(k => "key=" + part(k)).join("&"))); } catch (error) { setFound(error); } };
   const explain = async e => { e.preventDefault(); try { setLines((await ask("POST", "/v1/explain", { statement })).lines); } catch (error) { setLines(error); } };
   return html`<section aria-labelledby="h-find"><h2 id="h-find">Where is a key?</h2><form class="row" onsubmit=${look}><fieldset class="row" disabled=${!maps.length}>
     <select aria-label="map" value=${chosen} onchange=${e => setMap(e.target.value)}>${maps.map(m => html`<option value=${m.name}>${m.name}</option>`)}</select>
@@ -211,7 +212,7 @@ function Change({ shardlet, state, onclose, act }) {
   const tables = state.tables.filter(t => t.map === shardlet.map).map(t => t.name).join(", ") || "no table yet";
   const other = shardlet.state === "online" ? "read only" : "online";
   const map = state.maps.find(m => m.name === shardlet.map) || { key: [] };
-  const keys = map.kind === "hash" ? [at.trim()] : at.split(",").map(k => k.trim());
+  const keys = map.kind === "hash" ? [at.trim()] : typed(at, map);
   const moves = target => [`The rows of ${tables} with keys ${range(shardlet)} are copied from ${shardlet.shard} to ${target} while they are used.`,
     "What is written meanwhile follows; then writes to these keys wait for a moment.", `The map says ${target}, all routers take it, and the rows on ${shardlet.shard} are deleted.`];
   const plan = kind === "move" ? moves(to) : kind === "state" ? [`${shardlet.name} is ${other} from now on: ${other === "online" ? "reads and writes go on" : "reads go on, writes are refused with KG002"}.`]
@@ -245,7 +246,7 @@ function Rebalance({ onclose, act }) {
 
 // ---- the page
 
-const empty = { shards: [], maps: [], tables: [], jobs: [], routers: [], pools: [], stats: [], slow: [], audit: [], lists: {}, ready: null };
+const empty = { shards: [], maps: [], tables: [], jobs: [], routers: [], pools: [], slow: [], audit: [], lists: {}, ready: null };
 
 function Console() {
   const [state, setState] = useState(empty), [history, setHistory] = useState([]), [problem, setProblem] = useState(""), [away, setAway] = useState("");
@@ -259,7 +260,7 @@ function Console() {
     busy.current = true;
     try {
       await get("/v1/epoch"); // a wrong token is refused once, not nine times
-      const names_ = ["shards", "maps", "tables", "jobs", "routers", "pools", "stats", "slow", "audit"];
+      const names_ = ["shards", "maps", "tables", "jobs", "routers", "pools", "slow", "audit"];
       const optional = async n => { try { return await get(`/v1/${n}?limit=${n === "jobs" ? "200&order=newest" : n === "audit" || n === "slow" ? 15 : 1000}`); } catch (error) { if (error.status === 403) return { items: [] }; throw error; } };
       const [ready, metrics, ...pages] = await Promise.all([fetch("/readyz").then(r => r.json()), fetch("/metrics").then(r => r.text()), ...names_.map(optional)]);
       const next = Object.fromEntries(names_.map((n, i) => [n, pages[i].items]));

@@ -316,6 +316,62 @@ class Console(unittest.TestCase):
         page.key("Escape", code="Escape", windowsVirtualKeyCode=27)
         page.wait("!document.querySelector('dialog[open]')")
 
+    def test_7d_keys_are_shown_and_taken_as_they_are(self):
+        with house.sql() as admin:
+            # Keys beyond what JavaScript can count exactly, and keys with commas.
+            admin.execute("CREATE SHARD MAP ids BY RANGE (bigint)")
+            admin.execute("CREATE SHARDLET low_ids OF ids FOR VALUES FROM (MINVALUE) TO (9007199254740993) ON SHARD s1")
+            admin.execute("CREATE SHARDLET high_ids OF ids FOR VALUES FROM (9007199254740993) TO (MAXVALUE) ON SHARD s2")
+            admin.execute("CREATE SHARD MAP people BY RANGE (text)")
+            admin.execute("CREATE SHARDLET a_to_m OF people FOR VALUES FROM (MINVALUE) TO ('M, N') ON SHARD s1")
+            admin.execute("CREATE SHARDLET n_to_z OF people FOR VALUES FROM ('M, N') TO (MAXVALUE) ON SHARD s2")
+        page.wait("document.querySelector('[data-shardlet=high_ids]') && document.querySelector('[data-shardlet=n_to_z]')")
+        self.assertIn("9007199254740993 … MAXVALUE", page.run("document.querySelector('[data-shardlet=high_ids]').title"))
+
+        def look_up(name, key):
+            page.run(f"{{ const s = document.querySelector('[aria-label=map]'); s.value = '{name}'; s.dispatchEvent(new Event('change')) }}")
+            page.run("document.querySelector('#key').value = ''")
+            page.click("#key")
+            page.type(key)
+            page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+
+        look_up("people", "M, Nadia")
+        page.wait("document.querySelector('#found').textContent.includes('n_to_z')")
+        look_up("people", "M")
+        page.wait("document.querySelector('#found').textContent.includes('a_to_m')")
+        look_up("ids", "9007199254740992")
+        page.wait("document.querySelector('#found').textContent.includes('low_ids')")
+        page.click("[data-shardlet=n_to_z]")
+        page.wait("document.querySelector('dialog[open] .plan')")
+        page.run("[...document.querySelectorAll('dialog [role=tab]')].find(b => b.textContent === 'Split').click()")
+        page.click("#at")
+        page.type("Smith, John")
+        page.wait("document.querySelector('.plan').textContent.includes('M, N … Smith, John stays on s2')")
+        page.click("#start")
+        page.wait("document.querySelectorAll('[aria-label=people] button').length === 3")
+        with house.sql() as admin:
+            self.assertIn("'Smith, John'", [row[2] for row in admin.execute("SHOW SHARDLETS OF people").fetchall()])
+
+    def test_7e_the_load_of_a_shard_is_there_also_when_its_shardlets_are_not_drawn(self):
+        """Of a map with more shardlets than the page asks for."""
+        with house.sql() as admin:
+            admin.execute("CREATE SHARD MAP crowd BY HASH (bigint) SHARDLETS 12000 ON SHARDS (s3)")
+            admin.execute("CREATE TABLE crowded (id bigint PRIMARY KEY) SHARD BY crowd (id)")
+            last = 0  # a key whose shardlet is not among the first five thousand
+            while int(house.cli_json("lookup", "crowd", str(last))["shardlet"].split("_")[1]) < 10000:
+                last += 1
+            for _ in range(3000):
+                admin.execute(f"SELECT id FROM crowded WHERE id = {last}")
+        page.wait("document.querySelector('[aria-label=crowd]')", 40)
+        load = "Number([...document.querySelectorAll('.shard')].find(s => s.textContent.startsWith('s3')).querySelector('.facts b').textContent.split(' ')[0])"
+        page.wait(f"{load} > 1", 40)
+        page.go("about:blank")  # or it would ask for shardlets of a map that is just going
+        with house.sql() as admin:
+            admin.execute("DROP TABLE crowded")
+            admin.execute("DROP SHARD MAP crowd")
+        page.go(f"http://127.0.0.1:{house.admin_port}/")
+        page.wait("document.querySelector('[data-shardlet=alpha]')")
+
     def test_8_a_viewer_may_look_and_not_touch(self):
         token = house.rest("POST", "/v1/users", {"name": "looker", "role": "viewer"}).json["token"]
         page.run("sessionStorage.removeItem('token')")

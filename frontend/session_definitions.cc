@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/sql_quote.h"
 #include "frontend/session.h"
 #include "parser/scanner.h"
 #include "planner/new_table.h"
@@ -42,9 +43,11 @@ io::Task<Status> Session::settle_definitions() {
     if (change.alters) continue;
     auto recording = await_work(
         [change, who = actor()](admin::CommandLayer& layer, const admin::CommandRun& run) {
-          return change.forget
-                     ? layer.forget_table(change.table.schema, change.table.name, "DROP TABLE", who, run)
-                     : layer.record_table(change.table, "CREATE TABLE", who, run);
+          const std::string table =
+              quote_identifier(change.table.schema) + "." + quote_identifier(change.table.name);
+          return change.forget ? layer.forget_table(change.table.schema, change.table.name,
+                                                    "DROP TABLE " + table, who, run)
+                               : layer.record_table(change.table, "CREATE TABLE " + table, who, run);
         },
         Deadline::in(kRecordTimeout));
     auto recorded = co_await std::move(recording);

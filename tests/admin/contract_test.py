@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 import unittest
 
@@ -317,6 +318,37 @@ class Contract(unittest.TestCase):
             answers = set(pool.map(wrong, range(150)))
         self.assertEqual(answers, {(401, None), (429, "1")})
         self.ask("GET", "/v1/epoch")  # who has a token is not kept out by those who guess
+
+    def test_09c2_all_requests_together_are_limited(self):
+        """A thousand at once, and then five hundred a second: on connections that stay, nobody has to be fast for that."""
+        request = f"GET /v1/epoch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n\r\n".encode()
+        answers, good = b"", 0
+        with contextlib.ExitStack() as stack:
+            lines = []
+            for _ in range(20_000):
+                if len(lines) < 4:
+                    connection = stack.enter_context(socket.create_connection(("127.0.0.1", house.admin_port), 20))
+                    lines.append((connection, connection.makefile("rb")))
+                connection, answer = lines.pop(0)
+                connection.sendall(request)
+                head = b""
+                while (line := answer.readline()) not in (b"\r\n", b""):
+                    head += line
+                body = answer.read(int(re.search(rb"Content-Length: (\d+)", head).group(1)))
+                if b"Connection: close" not in head:
+                    lines.append((connection, answer))
+                if head.startswith(b"HTTP/1.1 200"):
+                    good += 1
+                    continue
+                answers = head + body
+                break
+        self.assertGreaterEqual(good, 900)
+        self.assertTrue(answers.startswith(b"HTTP/1.1 429"), answers)
+        self.assertIn(b"Retry-After: 1\r\n", answers)
+        self.assertIn(b"application/problem+json", answers)
+        self.assertIn(b"too many requests", answers)
+        time.sleep(1.1)  # as it says
+        self.ask("GET", "/v1/epoch")
 
     def test_09d_readers_of_a_job_who_go_away_leave_room_for_others(self):
         """A job that waits says nothing for long: who has gone is noticed all the same."""

@@ -307,6 +307,11 @@ class Session {
 
   // ---- what a statement is and where it goes (session_route.cc) ----
   [[nodiscard]] bool names_are_known();
+  // The transaction has failed on the connection that messages pass to, which says so itself. One that failed
+  // elsewhere has not: there the statement would run.
+  [[nodiscard]] bool failed_here() const {
+    return lease_ && lease_->status == wire::TransactionStatus::kFailed;
+  }
   [[nodiscard]] bool standard_strings();
   void note_how_texts_are_read();
   NamesRef names();

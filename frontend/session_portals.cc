@@ -112,7 +112,7 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
   }
   if (is_routers_own(known)) return Handled::kDone;
   if (status() == wire::TransactionStatus::kFailed) {
-    if (lease_) return Handled::kPass;  // PostgreSQL has the words for it
+    if (failed_here()) return Handled::kPass;  // PostgreSQL has the words for it
     reject_extended(aborted());
     return Handled::kRejected;
   }
@@ -210,14 +210,13 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     reject_extended(*error);
     return Handled::kRejected;
   }
-  if (known.kind == StatementKind::kPlanned && status() == wire::TransactionStatus::kFailed && lease_)
-    return Handled::kPass;
-  if (known.kind == StatementKind::kPlanned && txn_.failed && !lease_) {
+  if (known.kind == StatementKind::kPlanned && failed_here()) return Handled::kPass;
+  if (known.kind == StatementKind::kPlanned && txn_.failed) {
     reject_extended(aborted());
     return Handled::kRejected;
   }
   if (is_routers_own(known)) return bind_portal(bind, text, {});
-  if (txn_.failed && !lease_) {
+  if (txn_.failed && !failed_here()) {
     reject_extended(aborted());
     return Handled::kRejected;
   }

@@ -99,7 +99,7 @@ constexpr const char* kSchemas = R"json({
     "ready": {"type": "boolean"}, "why": {"type": "string", "nullable": true, "description": "when it is not"},
     "serving": {"type": "boolean"}, "epoch": {"type": "integer"}, "shards": {"type": "integer"},
     "store": {"type": "string"}, "lease": {"type": "string"}}},
-  "problem": {"type": "object", "required": ["type", "title", "status", "detail", "sqlstate"], "properties": {
+  "problem": {"type": "object", "required": ["type", "title", "status", "detail", "sqlstate", "hint"], "properties": {
     "type": {"type": "string", "example": "urn:kintsugi:error:42704"}, "title": {"type": "string"}, "status": {"type": "integer"},
     "detail": {"type": "string"}, "sqlstate": {"type": "string"}, "circumstances": {"type": "string"}, "hint": {"type": "string"}}}
 })json";
@@ -152,10 +152,14 @@ Json parameters_of(const Operation& operation) {
                           {"description", meaning},
                           {"schema", {{"type", "string"}}}});
   };
-  if (operation.method != "GET")
-    header("If-Match", "the ETag of an answer: the change is made if the map is still at that epoch, else 412");
-  else if (has_epoch(operation))
-    header("If-None-Match", "the ETag of an answer: 304 if the map is still at that epoch");
+  const bool changes = operation.method != "GET";
+  if (changes)
+    header("If-Match",
+           "ETags of answers: the change is made if the map is still at one of these epochs, else 412");
+  if (!changes && has_epoch(operation)) {
+    header("If-Match", "ETags of answers: 412 if the map is at none of these epochs");
+    header("If-None-Match", "ETags of answers: 304 if the map is still at one of these epochs");
+  }
   return parameters;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "admin/commands/command_layer.h"
-#include "admin/token_book.h"
+#include "admin/shared_tokens.h"
 
 namespace kintsugi::admin {
 
@@ -19,7 +19,7 @@ struct RestRequest {
   Actor actor;
   CommandRun run;
   const Surroundings& surroundings;
-  TokenBook& users;
+  SharedTokens& users;
   CommandLayer& layer;
 
   [[nodiscard]] std::string in_query(const std::string& name) const {

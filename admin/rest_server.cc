@@ -1,18 +1,20 @@
 #include "admin/rest_server.h"
 
-#include <httplib.h>
-
 #include <atomic>
 #include <mutex>
 #include <thread>
 
+#include "admin/allowance.h"
 #include "admin/console_page.h"
+#include "admin/guests.h"
+#include "admin/http_listener.h"
 #include "admin/metrics.h"
 #include "admin/openapi.h"
 #include "admin/operation.h"
+#include "admin/preconditions.h"
 #include "admin/problem.h"
-#include "admin/rest_tls.h"
-#include "admin/token_book.h"
+#include "admin/shared_tokens.h"
+#include "admin/store_glance.h"
 #include "admin/token_file.h"
 #include "base/io/socket.h"
 #include "base/log.h"
@@ -22,36 +24,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kThreads = 32;
+constexpr std::size_t kGuestsMax = 256;            // each has a thread
+constexpr int kAtOnceMax = 32, kWaitingMax = 128;  // operations: what is left is for health and metrics
+constexpr auto kWaitForOthers = 10s;
 constexpr std::size_t kBodyMax = 1 << 20;
 constexpr std::size_t kFileMax = std::size_t{512} << 20;  // of an import: a million shardlets
 constexpr auto kRequestTimeout = 1h;                      // adopting a large table reads every key of it
 constexpr int kStreamsMax = 8;                            // of job events: each has a thread
 constexpr auto kStreamPoll = 200ms;
-constexpr int kStreamQuietPolls = 75;  // then a comment shows whether the reader is still there
-constexpr double kRequestsASecond = 500, kRequestsAtOnce = 1000;
+constexpr int kStreamQuietPolls = 75;    // then a comment shows whether the reader is still there
+constexpr auto kGlancePatience = 500ms;  // metrics wait so long for what the map store knows
+constexpr double kRequestsASecond = 500, kRequestsAtOnce = 1000;  // from one address
+constexpr double kGlancesASecond = 50, kGlancesAtOnce = 200;      // at health and metrics, by one address
 constexpr double kRefusalsASecond = 5, kRefusalsAtOnce = 50;
-
-// So many a second, and some more at once.
-class Allowance {
- public:
-  Allowance(double a_second, double at_once) : a_second_(a_second), at_once_(at_once), left_(at_once) {}
-
-  bool take() {
-    const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    left_ = std::min(at_once_, left_ + a_second_ * std::chrono::duration<double>(now - last_).count());
-    last_ = now;
-    if (left_ < 1) return false;
-    left_ -= 1;
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  double a_second_, at_once_, left_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 // Command layers that nobody uses right now.
 class Layers {
@@ -117,20 +102,27 @@ std::string location_of(const Operation& operation, const httplib::Request& requ
   return path + "/" + in_path(body["name"].get<std::string>());
 }
 
-// The epoch in If-Match: "17". None: no such header. An error: it is no epoch.
-Result<std::optional<std::uint64_t>> expected_epoch(const httplib::Request& request) {
-  const std::string text = request.get_header_value("If-Match");
-  if (text.empty() || text == "*") return std::nullopt;
-  std::uint64_t epoch = 0;
-  const bool quoted = text.size() > 2 && text.front() == '"' && text.back() == '"' && text.size() < 22;
-  for (std::size_t i = 1; quoted && i + 1 < text.size(); ++i) {
-    if (text[i] < '0' || text[i] > '9') {
-      return fail("KG007", "If-Match is no epoch of a shard map", "It is the ETag of an answer.");
-    }
-    epoch = epoch * 10 + static_cast<std::uint64_t>(text[i] - '0');
-  }
-  if (!quoted) return fail("KG007", "If-Match is no epoch of a shard map", "It is the ETag of an answer.");
-  return epoch;
+// All headers of one name, as one list.
+std::string list_in(const httplib::Request& request, const char* header) {
+  std::string all;
+  for (std::size_t i = 0; i < request.get_header_value_count(header); ++i)
+    all += (i == 0 ? "" : ", ") + request.get_header_value(header, i);
+  return all;
+}
+
+Error it_is_there() {
+  return {.sqlstate = std::string(kEpochMoved),
+          .message = "it is there, and If-None-Match wants that it is not",
+          .hint = "Leave the header out to have it as it is."};
+}
+
+// The conditions that can only be told with the answer: of what was looked at, and of what was to be made new.
+Status still_holds(const Operation& operation, const RestAnswer& answer, const Preconditions& conditions) {
+  if (operation.method == "GET" && has_epoch(operation) && answer.epoch != 0)
+    KG_CHECK((EpochCondition{conditions.epoch.one_of, conditions.epoch.wanted, {}}.check(answer.epoch)));
+  const bool was_there = operation.success == 201 && answer.status == 200;
+  if (conditions.none && was_there) return fail(it_is_there());
+  return {};
 }
 
 }  // namespace
@@ -141,19 +133,22 @@ struct RestServer::Parts {
   std::string token;
   std::string address;
   Layers layers;
-  Allowance requests{kRequestsASecond, kRequestsAtOnce};
+  Allowances requests{kRequestsASecond, kRequestsAtOnce};
+  Allowances glances{kGlancesASecond, kGlancesAtOnce};
   Allowance refusals{kRefusalsASecond, kRefusalsAtOnce};
+  Seats seats{kAtOnceMax, kWaitingMax, kWaitForOthers};
   std::atomic<int> streams{0};
   std::atomic<bool> stopping{false};
-  TokenBook users;
-  std::unique_ptr<RestCertificate> certificate;  // null: no TLS
-  std::unique_ptr<httplib::Server> server;
+  SharedTokens users;
+  std::unique_ptr<HttpListener> server;
   std::thread listener;
+  StoreGlance glance{[this] { return ask_the_store(); }, kGlancePatience};  // last: it uses what is above
 
   Parts(RestOptions o, std::shared_ptr<const Surroundings> s)
-      : options(std::move(o)), surroundings(s), layers(std::move(s)), users(options.user_file) {}
+      : options(std::move(o)), surroundings(s), layers(s), users(options.user_file, std::move(s)) {}
 
   [[nodiscard]] std::optional<Actor> actor_of(const httplib::Request& request);
+  [[nodiscard]] OfTheStore ask_the_store();
   [[nodiscard]] OfTheStore of_the_store();
 
   void set_up();
@@ -163,32 +158,23 @@ struct RestServer::Parts {
   void run(const Routed& routed, const httplib::Request& request, httplib::Response& response);
   void stream_job(RestAnswer first, httplib::Response& response);
   bool stream_step(const std::string& id, std::string& last, int& quiet, httplib::DataSink& sink);
-  static void write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
-                    httplib::Response& response);
+  static void write(const Operation& operation, RestAnswer answer, const Preconditions& conditions,
+                    const httplib::Request& request, httplib::Response& response);
 };
 
 void RestServer::Parts::set_up() {
   httplib::Server& http = *server;
-  http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  http.set_keep_alive_max_count(1000);
-  http.set_keep_alive_timeout(5);
-  http.set_read_timeout(10, 0);
-  http.set_write_timeout(30, 0);
   http.set_payload_max_length(kFileMax);
-  // Without SO_REUSEPORT, which would let a second router take the same address.
-  http.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
   http.set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
   http.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
     if (admit(request, response)) return httplib::Server::HandlerResponse::Unhandled;
     // What was not read of the request must not be taken for the next one.
     response.set_header("Connection", "close");
+    Guests::is_last_request();
     return httplib::Server::HandlerResponse::Handled;
   });
-  http.set_tcp_nodelay(true);
   const auto handler = [this](const httplib::Request& request, httplib::Response& response) {
+    const Guests::AtWork working;
     serve(request, response);
   };
   http.Get(".*", handler);
@@ -199,6 +185,9 @@ void RestServer::Parts::set_up() {
   http.Options(".*", handler);
   http.set_error_handler([](const httplib::Request&, httplib::Response& response) {
     if (!response.body.empty()) return;
+    // It could not be read: nor can it be told where the next one begins.
+    response.set_header("Connection", "close");
+    Guests::is_last_request();
     Error error{.sqlstate = std::string(sqlstate::kInvalidParameter),
                 .message = "this is no request that can be read"};
     if (response.status == 413) error = {.sqlstate = "54000", .message = "the request is too large"};
@@ -212,16 +201,22 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
     answer_problem(response, error, status);
     return false;
   };
-  if (!requests.take()) {
+  const std::string path = path_of(request);
+  const bool at_a_glance = path == "/healthz" || path == "/readyz" || path == "/metrics";
+  Guests::head_is_read(false);
+  if (!(at_a_glance ? glances : requests).take(request.remote_addr)) {
     return refuse(429, {.sqlstate = std::string(sqlstate::kLimitReached), .message = "too many requests"});
   }
-  const std::string path = path_of(request);
   if (path.starts_with("/v1/") || path == "/v1") {
     const std::string given = request.get_header_value("Authorization");
-    const bool good = actor_of(request).has_value();
+    bool good = actor_of(request).has_value();
     if (!good && !refusals.take()) {
       return refuse(429,
                     {.sqlstate = std::string(sqlstate::kLimitReached), .message = "too many wrong tokens"});
+    }
+    if (!good) {
+      users.look_for_news();
+      good = actor_of(request).has_value();
     }
     if (!good) {
       return refuse(401, {.sqlstate = std::string(sqlstate::kInvalidAuthorization),
@@ -229,6 +224,14 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
                           .hint = "Send the header \"Authorization: Bearer TOKEN\"; the token is in the "
                                   "file that admin.token_file names, or was told by kintsugi user add."});
     }
+    Guests::head_is_read(true);
+  }
+  // What is unpacked may be a thousand times as large.
+  if (const std::string coding = request.get_header_value("Content-Encoding");
+      !coding.empty() && coding != "identity") {
+    return refuse(415, {.sqlstate = std::string(sqlstate::kInvalidParameter),
+                        .message = "the body is packed with " + coding.substr(0, 20),
+                        .hint = "Send it as it is, without the header Content-Encoding."});
   }
   const std::size_t most = path == "/v1/import" ? kFileMax : kBodyMax;
   const std::string length = request.get_header_value("Content-Length");
@@ -255,21 +258,27 @@ std::optional<Actor> RestServer::Parts::actor_of(const httplib::Request& request
   return Actor{owner->name, owner->role, Face::kRest};
 }
 
-// For metrics: not worth waiting for when the store is away.
-OfTheStore RestServer::Parts::of_the_store() {
-  OfTheStore known;
-  if (surroundings->store_reachable && !surroundings->store_reachable()) return known;
+// For metrics, in the thread of the glance.
+OfTheStore RestServer::Parts::ask_the_store() {
+  OfTheStore found;
   auto layer = layers.take();
   const Actor actor{"metrics", Role::kViewer, Face::kRest};
-  for (const auto& [what, into] : {std::pair(command::Show::What::kRouters, &known.routers),
-                                   std::pair(command::Show::What::kJobs, &known.jobs)}) {
+  for (const auto& [what, into] : {std::pair(command::Show::What::kRouters, &found.routers),
+                                   std::pair(command::Show::What::kJobs, &found.jobs)}) {
     command::Show show;
     show.what = what;
     auto answer = layer->run(show, actor, {.deadline = Deadline::in(2s), .epoch = {}, .canceled = nullptr});
-    if (answer) *into = std::move(answer->objects);
+    if (!answer) break;
+    *into = std::move(answer->objects);
   }
   layers.give_back(std::move(layer));
-  return known;
+  return found;
+}
+
+// Not worth waiting for when the store is away.
+OfTheStore RestServer::Parts::of_the_store() {
+  if (surroundings->store_reachable && !surroundings->store_reachable()) return {};
+  return glance.look();
 }
 
 bool RestServer::Parts::open_to_all(const httplib::Request& request, httplib::Response& response) {
@@ -351,22 +360,38 @@ void RestServer::Parts::run(const Routed& routed, const httplib::Request& reques
   }
   if (const Status known = known_parameters(operation, request); !known)
     return answer_problem(response, known.error(), 400);
-  const auto epoch = expected_epoch(request);
-  if (!epoch) return answer_problem(response, epoch.error(), 412);
+  const bool looks = operation.method == "GET", makes = operation.method == "POST";
+  const std::string match = list_in(request, "If-Match");
+  auto conditions = read_preconditions(match, list_in(request, "If-None-Match"));
+  if (!conditions && looks) conditions = read_preconditions(match, "");  // it would only have saved an answer
+  if (!conditions) return answer_problem(response, conditions.error(), 412);
+  if (conditions->none && !looks && !makes) return answer_problem(response, it_is_there(), 412);
+  const Seats::Taken seat(seats);
+  if (!seat) {
+    return answer_problem(response,
+                          {.sqlstate = std::string(sqlstate::kLimitReached),
+                           .message = "too many requests are being answered right now"},
+                          429);
+  }
   auto layer = layers.take();
   RestRequest what{.path = routed.path,
                    .query = {request.params.begin(), request.params.end()},
                    .body = request.body,
                    .actor = *actor,
-                   .run = {.deadline = Deadline::in(kRequestTimeout), .epoch = *epoch, .canceled = nullptr},
+                   .run = {.deadline = Deadline::in(kRequestTimeout), .epoch = {}, .canceled = nullptr},
                    .surroundings = *surroundings,
                    .users = users,
                    .layer = *layer};
+  if (!looks && conditions->given()) what.run.epoch = conditions->epoch;
   Result<RestAnswer> answer = operation.run(what);
   layers.give_back(std::move(layer));
+  if (answer) {
+    const Status holds = still_holds(operation, *answer, *conditions);
+    if (!holds) return answer_problem(response, holds.error(), 412);
+  }
   if (answer && operation.answer == "jobEvents") return stream_job(*std::move(answer), response);
   if (!answer) return answer_problem(response, answer.error(), http_status(answer.error()));
-  write(operation, *std::move(answer), request, response);
+  write(operation, *std::move(answer), *conditions, request, response);
 }
 
 // Server-sent events: the job now, then whenever something of it has changed, to its end.
@@ -392,6 +417,7 @@ void RestServer::Parts::stream_job(RestAnswer first, httplib::Response& response
 
 bool RestServer::Parts::stream_step(const std::string& id, std::string& last, int& quiet,
                                     httplib::DataSink& sink) {
+  const Guests::AtWork working;
   if (!last.empty()) std::this_thread::sleep_for(kStreamPoll);
   command::Show show;
   show.what = command::Show::What::kJobs;
@@ -419,13 +445,13 @@ bool RestServer::Parts::stream_step(const std::string& id, std::string& last, in
   return true;
 }
 
-void RestServer::Parts::write(const Operation& operation, RestAnswer answer, const httplib::Request& request,
-                              httplib::Response& response) {
+void RestServer::Parts::write(const Operation& operation, RestAnswer answer, const Preconditions& conditions,
+                              const httplib::Request& request, httplib::Response& response) {
   response.status = answer.status;
   if (answer.epoch != 0 && has_epoch(operation)) {
     const std::string tag = "\"" + std::to_string(answer.epoch) + "\"";
     response.set_header("ETag", tag);
-    if (operation.method == "GET" && request.get_header_value("If-None-Match") == tag) {
+    if (operation.method == "GET" && conditions.not_modified(answer.epoch)) {
       response.status = 304;
       return;
     }
@@ -444,23 +470,20 @@ Result<std::unique_ptr<RestServer>> RestServer::start(const RestOptions& options
                                                       std::shared_ptr<const Surroundings> surroundings) {
   auto parts = std::make_unique<Parts>(options, std::move(surroundings));
   KG_TRY(parts->token, read_or_make_token(options.token_file));
-  KG_CHECK(parts->users.load());
+  KG_CHECK(parts->users.start());
   KG_TRY(io::HostPort at, io::parse_host_port(options.listen));
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return fail(sqlstate::kInvalidParameter, "admin.tls_cert and admin.tls_key belong together",
                 "Set both, or neither.");
   }
-  if (options.tls_cert.empty()) {
-    parts->server = std::make_unique<httplib::Server>();
-  } else {
-    parts->certificate = std::make_unique<RestCertificate>(options.tls_cert, options.tls_key);
-    KG_CHECK(parts->certificate->load());
-    parts->server = std::make_unique<httplib::SSLServer>(
-        [its = parts->certificate.get()](SSL_CTX& context) { return its->set_up(context); });
+  std::unique_ptr<RestCertificate> certificate;
+  if (!options.tls_cert.empty()) {
+    certificate = std::make_unique<RestCertificate>(options.tls_cert, options.tls_key);
+    KG_CHECK(certificate->load());
   }
+  parts->server = std::make_unique<HttpListener>(kGuestsMax, std::move(certificate));
   parts->set_up();
-  const int port = at.port == 0 ? parts->server->bind_to_any_port(at.host)
-                                : (parts->server->bind_to_port(at.host, at.port) ? at.port : -1);
+  const int port = parts->server->bind(at.host, at.port);
   if (port < 0) {
     return fail("55006", "cannot listen on " + options.listen + " for REST",
                 "Give another address with admin.listen.");
@@ -481,8 +504,9 @@ RestServer::~RestServer() {
 }
 
 void RestServer::reload_tls() {
-  if (parts_->certificate == nullptr) return;
-  if (const Status loaded = parts_->certificate->load(); !loaded) {
+  RestCertificate* certificate = parts_->server->certificate();
+  if (certificate == nullptr) return;
+  if (const Status loaded = certificate->load(); !loaded) {
     log::error("the certificate of the admin listener was not reloaded and the old one stays",
                {{"error", loaded.error().message}});
   }

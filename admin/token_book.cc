@@ -12,6 +12,7 @@
 #include "admin/commands/command_result.h"
 #include "admin/token_file.h"
 #include "base/invariant.h"
+#include "base/suggest.h"
 
 namespace kintsugi::admin {
 namespace {
@@ -45,7 +46,7 @@ Result<std::vector<TokenOwner>> parsed(const std::string& text, const std::strin
                 "Remove it, and add the users again with kintsugi user add.");
   };
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_array() || json.size() > kOwnersMax) return bad();
+  if (!json.is_array() || json.size() > 2 * kOwnersMax) return bad();
   std::vector<TokenOwner> owners;
   for (const Json& each : json) {
     if (!each.is_object()) return bad();
@@ -54,6 +55,11 @@ Result<std::vector<TokenOwner>> parsed(const std::string& text, const std::strin
     const auto role = role_named(each["role"].get<std::string>());
     TokenOwner owner{each["name"].get<std::string>(), role.value_or(Role::kViewer),
                      each["created"].get<std::string>(), each["sha256"].get<std::string>()};
+    if (each.contains("store") && each["store"].is_string()) owner.store = each["store"].get<std::string>();
+    if (each.contains("removed") && each["removed"].is_string()) {
+      owner.removed = true;
+      owner.hash = each["removed"].get<std::string>();
+    }
     if (!role || !good_name(owner.name) || owner.hash.size() != 64) return bad();
     owners.push_back(std::move(owner));
   }
@@ -61,6 +67,12 @@ Result<std::vector<TokenOwner>> parsed(const std::string& text, const std::strin
 }
 
 }  // namespace
+
+Error TokenBook::taken(const std::string& name) {
+  return {.sqlstate = "42710",
+          .message = "user \"" + name + "\" already exists",
+          .hint = "Remove it first; then it gets a new token."};
+}
 
 Status TokenBook::load() {
   const std::lock_guard lock(mutex_);
@@ -95,11 +107,16 @@ Status TokenBook::look() {
 
 Status TokenBook::save(const std::vector<TokenOwner>& owners) {
   Json json = Json::array();
-  for (const TokenOwner& owner : owners)
-    json.push_back({{"name", owner.name},
-                    {"role", std::string(name_of(owner.role))},
-                    {"created", owner.created},
-                    {"sha256", owner.hash}});
+  for (const TokenOwner& owner : owners) {
+    Json entry = {
+        {"name", owner.name},
+        {"role", std::string(name_of(owner.role))},
+        {"created", owner.created},
+        {"sha256", owner.removed ? std::string(64, '-') : owner.hash}};  // lets nobody in, in any version
+    if (!owner.store.empty()) entry["store"] = owner.store;
+    if (owner.removed) entry["removed"] = owner.hash;
+    json.push_back(std::move(entry));
+  }
   const std::string text = json.dump(1) + "\n";
   const std::string fresh = path_ + ".new";
   unlink(fresh.c_str());
@@ -118,40 +135,48 @@ std::optional<TokenOwner> TokenBook::owner_of(const std::string& token) {
   if (!look()) return std::nullopt;
   std::optional<TokenOwner> found;
   for (const TokenOwner& owner : owners_)
-    if (same_token(owner.hash, hash)) found = owner;
+    if (same_token(owner.hash, hash) && !owner.removed) found = owner;
   return found;
 }
 
 Result<std::vector<TokenOwner>> TokenBook::list() {
+  KG_TRY(std::vector<TokenOwner> owners, entries());
+  std::erase_if(owners, [](const TokenOwner& owner) { return owner.removed; });
+  return owners;
+}
+
+Result<std::vector<TokenOwner>> TokenBook::entries() {
   const std::lock_guard lock(mutex_);
   KG_CHECK(look());
   return owners_;
 }
 
-Result<std::string> TokenBook::add(const std::string& name, Role role) {
-  if (!good_name(name))
-    return fail(sqlstate::kInvalidParameter, "a user's name has 1 to 63 letters, digits, or . - _ @");
+Status TokenBook::replace(const std::vector<TokenOwner>& entries) {
   const std::lock_guard lock(mutex_);
-  KG_CHECK(look());
-  if (owners_.size() >= kOwnersMax) return fail(sqlstate::kLimitReached, "there are 1000 users already");
-  for (const TokenOwner& owner : owners_)
-    if (owner.name == name)
-      return fail("42710", "user \"" + name + "\" already exists",
-                  "Remove it first; then it gets a new token.");
-  const std::string token = random_token();
-  std::vector<TokenOwner> owners = owners_;
-  owners.push_back({name, role, now_text(), hash_of_token(token)});
-  KG_CHECK(save(owners));
-  return token;
+  return save(entries);
 }
 
-Status TokenBook::remove(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  KG_CHECK(look());
-  std::vector<TokenOwner> owners = owners_;
-  if (std::erase_if(owners, [&name](const TokenOwner& owner) { return owner.name == name; }) == 0)
-    return fail(sqlstate::kUndefinedObject, "user \"" + name.substr(0, 80) + "\" does not exist");
-  return save(owners);
+Result<std::pair<std::string, TokenOwner>> TokenBook::made(const std::string& name, Role role) {
+  if (!good_name(name))
+    return fail(sqlstate::kInvalidParameter, "a user's name has 1 to 63 letters, digits, or . - _ @");
+  KG_TRY(const std::vector<TokenOwner> owners, list());
+  if (owners.size() >= kOwnersMax) return fail(sqlstate::kLimitReached, "there are 1000 users already");
+  for (const TokenOwner& owner : owners)
+    if (owner.name == name) return fail(taken(name));
+  const std::string token = random_token();
+  return std::pair{token, TokenOwner{name, role, now_text(), hash_of_token(token), {}, false}};
+}
+
+Result<TokenOwner> TokenBook::named(const std::string& name) {
+  KG_TRY(const std::vector<TokenOwner> owners, list());
+  std::vector<std::string> names;
+  for (const TokenOwner& owner : owners) {
+    if (owner.name == name) return owner;
+    names.push_back(owner.name);
+  }
+  const std::string meant = nearest(name, names);
+  return fail(sqlstate::kUndefinedObject, "user \"" + name.substr(0, 80) + "\" does not exist",
+              meant.empty() ? "" : "Did you mean \"" + meant + "\"?");
 }
 
 }  // namespace kintsugi::admin

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "admin/commands/command.h"
@@ -17,8 +18,11 @@ namespace kintsugi::admin {
 struct TokenOwner {
   std::string name;
   Role role = Role::kViewer;
-  std::string created;  // "2026-11-18T12:00:00Z"
-  std::string hash;     // SHA-256 of the token, hex
+  std::string created;   // "2026-11-18T12:00:00Z"
+  std::string hash;      // SHA-256 of the token, hex
+  std::string store;     // id of the map store that knows it as well; empty: this router alone
+  bool removed = false;  // here, and the store has still to be told
+  friend bool operator==(const TokenOwner&, const TokenOwner&) = default;
 };
 
 class TokenBook {
@@ -29,10 +33,13 @@ class TokenBook {
   Status load();
 
   [[nodiscard]] std::optional<TokenOwner> owner_of(const std::string& token);
-  Result<std::vector<TokenOwner>> list();
-  // The new token. 42710 for a name that is taken.
-  Result<std::string> add(const std::string& name, Role role);
-  Status remove(const std::string& name);  // 42704
+  Result<std::vector<TokenOwner>> list();     // without those that were removed
+  Result<std::vector<TokenOwner>> entries();  // all
+  Status replace(const std::vector<TokenOwner>& entries);
+  // The new token, and who has it now; nothing is written yet. 42710 for a name that is taken.
+  Result<std::pair<std::string, TokenOwner>> made(const std::string& name, Role role);
+  Result<TokenOwner> named(const std::string& name);  // 42704
+  static Error taken(const std::string& name);
 
  private:
   Status look();  // the file may have changed; the lock is held

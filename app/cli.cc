@@ -5,8 +5,8 @@
 
 #include "app/commands.h"
 #include "app/examples.h"
-#include "app/suggest.h"
 #include "base/error.h"
+#include "base/suggest.h"
 
 namespace kintsugi::app {
 namespace {
@@ -93,14 +93,18 @@ std::vector<std::string> without_help_word(std::vector<std::string> arguments) {
   return arguments;
 }
 
-// kintsugi help moev: there is no such command.
+// kintsugi help moev, kintsugi moev --help: there is no such command.
 int wrong_help(const CLI::App& root, const std::vector<std::string>& given) {
-  if (given.empty() || given.front() != "help") return kDone;
+  const bool helps = !given.empty() && given.front() == "help";
   const CLI::App* app = &root;
-  for (std::size_t i = 1; i < given.size() && !given[i].starts_with("-"); ++i) {
+  for (std::size_t i = helps ? 1 : 0; i < given.size() && !given[i].starts_with("-"); ++i) {
+    if (known_words(*app, false).empty()) break;  // what follows are its arguments
     const auto next = app->get_subcommands([&](const CLI::App* each) { return each->get_name() == given[i]; });
     if (next.empty()) {
-      std::cerr << "kintsugi help: '" << given[i] << "' is not a command"
+      if (!helps && std::ranges::find(given, "--help") == given.end() &&
+          std::ranges::find(given, "-h") == given.end())
+        return kDone;  // the parser complains of it
+      std::cerr << (helps ? "kintsugi help: '" : "kintsugi: '") << given[i] << "' is not a command"
                 << did_you_mean(given[i], known_words(*app, false)) << "\nSee kintsugi --help\n";
       return kWrongUsage;
     }
@@ -141,7 +145,9 @@ void complain(const Error& error) {
 }
 
 int run_command_line(const std::vector<std::string>& given) {
-  const std::vector<std::string> arguments = client_options_last(without_help_word(given));
+  const bool version = given == std::vector<std::string>{"--version"};
+  const std::vector<std::string> arguments =
+      version ? std::vector<std::string>{"version"} : client_options_last(without_help_word(given));
   int exit_code = kDone;
   CLI::App root("Kintsugi: many PostgreSQL servers, one database.", "kintsugi");
   root.require_subcommand(1);

@@ -7,7 +7,6 @@
 #include <iostream>
 
 #include "app/print_table.h"
-#include "app/suggest.h"
 
 namespace kintsugi::app {
 namespace {
@@ -95,12 +94,14 @@ Talk::Talk(const ClientOptions& options) : options_(options) {
   client_ = std::make_unique<RestClient>(RestTarget{options.admin, *token, options.ca});
 }
 
-int Talk::failed(const Error& given) {
-  Error error = given;
-  const int status = client_ ? client_->last_status() : 400;
-  if (error.sqlstate == sqlstate::kUndefinedObject && client_) error.message += meant_instead(error.message);
+int Talk::failed(const Error& error) {
   complain(error);
-  return exit_code_of(error, status);
+  return exit_code_of(error, client_ ? client_->last_status() : 400);
+}
+
+int Talk::misused(const std::string& sentence) const {
+  complain({.sqlstate = std::string(sqlstate::kInvalidParameter), .message = sentence});
+  return kWrongUsage;
 }
 
 // With --json an error is an object too, on standard error.
@@ -110,29 +111,6 @@ void Talk::complain(const Error& error) const {
   if (!error.detail.empty()) json["detail"] = error.detail;
   if (!error.hint.empty()) json["hint"] = error.hint;
   std::cerr << Json{{"error", json}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-}
-
-// " (did you mean s1?)" of: shard "s11" does not exist.
-std::string Talk::meant_instead(const std::string& message) {
-  const std::size_t open = message.find('"'), close = message.find("\" does not exist");
-  if (open == std::string::npos || close == std::string::npos || close <= open) return {};
-  const std::string kind = message.substr(0, open), name = message.substr(open + 1, close - open - 1);
-  std::vector<std::string> paths;
-  if (kind == "shard ") paths = {"/v1/shards"};
-  if (kind == "shard map ") paths = {"/v1/maps"};
-  if (kind == "table ") paths = {"/v1/tables"};
-  if (kind == "user ") paths = {"/v1/users"};
-  if (kind == "shardlet ") {
-    const auto maps = client_->list("/v1/maps");
-    for (const Json& map : maps ? *maps : Json::array())
-      paths.push_back("/v1/maps/" + url_encoded(map.value("name", "")) + "/shardlets");
-  }
-  std::vector<std::string> names;
-  for (const std::string& path : paths)
-    // Of very many only the first page: a suggestion is not worth more.
-    if (const auto page = client_->call("GET", path + "?limit=1000"); page && page->body["items"].is_array())
-      for (const Json& item : page->body["items"]) names.push_back(item.value("name", ""));
-  return did_you_mean(name, names);
 }
 
 void Talk::print(const Json& json, const std::vector<std::string>& columns) const {

@@ -50,6 +50,8 @@ class Talk {
   bool confirmed(const std::string& question);
 
   int failed(const Error& given);
+  // The command line itself is wrong: says so.
+  int misused(const std::string& sentence) const;
   void complain(const Error& error) const;
   void print(const Json& json, const std::vector<std::string>& columns) const;
   [[nodiscard]] bool json() const { return options_.json; }
@@ -58,7 +60,6 @@ class Talk {
   [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
 
  private:
-  std::string meant_instead(const std::string& message);
   const ClientOptions& options_;
   std::optional<Error> problem_;
   std::unique_ptr<RestClient> client_;

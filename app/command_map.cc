@@ -88,7 +88,8 @@ void add_map(CLI::App& root, int& exit_code) {
       ->required()
       ->delimiter(',');
   create.app->add_option("--shardlets", values->shardlets, "hash: how many shardlets to begin with");
-  create.app->add_option("--on", values->shards, "hash: the shards that get them: s1,s2")->delimiter(',');
+  create.app->add_option("--on,--shards", values->shards, "hash: the shards that get them: s1,s2")
+      ->delimiter(',');
 
   auto drop = add_client_command(*group, "drop", "drop a map that no table uses", exit_code,
                                  [values](Talk& talk) -> int {
@@ -144,6 +145,8 @@ void add_shardlet(CLI::App& root, int& exit_code) {
     if (!values->values.empty()) {
       body["values"] = values->values;
     } else {
+      if (values->from.empty() || values->to.empty())
+        return talk.misused("say which keys are its: --from and --to, or --values");
       body["from"] = values->from;
       body["to"] = values->to;
     }
@@ -160,11 +163,13 @@ void add_shardlet(CLI::App& root, int& exit_code) {
     Json body = Json::object();
     if (!values->state.empty()) body["state"] = values->state;
     if (!values->new_name.empty()) body["name"] = values->new_name;
+    if (body.empty()) return talk.misused("say what is to be changed: --state or --name");
     return talk.call("PATCH", path(true), body, kShardletColumns);
   });
   set.app->add_option("MAP", values->map)->required();
   set.app->add_option("NAME", values->name)->required();
-  set.app->add_option("--state", values->state, "online, 'read only' or offline");
+  set.app->add_option("--state", values->state, "what it is to be")
+      ->check(CLI::IsMember({"online", "read only", "offline"}));
   set.app->add_option("--name", values->new_name, "another name");
 
   auto remove = add_client_command(

@@ -31,11 +31,13 @@ void add_shard(CLI::App& root, int& exit_code) {
         if (!values->dsn.empty()) body["dsn"] = values->dsn;
         if (!values->state.empty()) body["state"] = values->state;
         if (!values->new_name.empty()) body["name"] = values->new_name;
+        if (body.empty()) return talk.misused("say what is to be changed: --dsn, --state or --name");
         return talk.call("PATCH", "/v1/shards/" + url_encoded(values->name), body, kColumns);
       });
   set.app->add_option("NAME", values->name)->required();
   set.app->add_option("--dsn", values->dsn, "the same database at another address");
-  set.app->add_option("--state", values->state, "online, draining or offline");
+  set.app->add_option("--state", values->state, "what it is to be")
+      ->check(CLI::IsMember({"online", "draining", "offline"}));
   set.app->add_option("--name", values->new_name, "another name");
 
   auto remove = add_client_command(*group, "remove", "give a shard's database back; it must have no shardlets",

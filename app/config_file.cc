@@ -13,8 +13,8 @@
 
 #include "app/config_keys.h"
 #include "app/listen_address.h"
-#include "app/suggest.h"
 #include "base/dsn_text.h"
+#include "base/suggest.h"
 
 namespace kintsugi::app {
 namespace {
@@ -157,7 +157,9 @@ class Loader {
   void wrong_value(const std::string& where, const std::string& name, const std::string& read,
                    const ValueRule& rule, const Error& error) {
     bool may_hold_password = rule.text == Text::kDsn || rule.text == Text::kStore;
-    std::string shown = is_secret(rule) ? "(not shown)" : may_hold_password ? without_password(read) : read;
+    // What cannot be read may have half a password where none is looked for.
+    const bool hidden = is_secret(rule) || (rule.text == Text::kDsn && read != "\"\"");
+    std::string shown = hidden ? "(not shown)" : may_hold_password ? without_password(read) : read;
     problem(where, name + " is " + shown + "; allowed: " + error.message);
   }
 

@@ -6,8 +6,9 @@
 #include <regex>
 
 #include "app/listen_address.h"
-#include "app/suggest.h"
 #include "base/dsn_text.h"
+#include "base/suggest.h"
+#include "executor/dsn.h"
 
 namespace kintsugi::app {
 namespace {
@@ -114,9 +115,9 @@ bool fits_text(const std::string& text, const ValueRule& rule) {
       if (text.starts_with("sqlite:")) return text.size() > std::string_view("sqlite:").size();
       return text.starts_with("postgresql://") || text.starts_with("postgres://");
     }
+    case Text::kDsn: return executor::Dsn::parse(text).has_value();
     case Text::kAny:
     case Text::kPath:
-    case Text::kDsn:
     case Text::kSecret: return true;
   }
   return false;
@@ -129,7 +130,7 @@ std::string allowed_text(const ValueRule& rule) {
     case Text::kScram: return "a verifier as PostgreSQL stores it, SCRAM-SHA-256$<iterations>:<salt>$<keys>";
     case Text::kStore: return "sqlite:FILE or postgresql://user@host/database";
     case Text::kPath: return rule.may_be_empty ? "a file, or empty" : "a file";
-    case Text::kDsn: return "a libpq connection string, as host=db1 dbname=app user=app";
+    case Text::kDsn: return "a libpq connection string with a dbname, as host=db1 dbname=app user=app";
     case Text::kAny:
     case Text::kSecret: return rule.may_be_empty ? "any text" : "any text that is not empty";
   }

@@ -43,11 +43,13 @@ Result<RestReply> RestClient::send(const std::string& method, const std::string&
   std::string at = target_.admin;
   if (at.find("://") == std::string::npos) at = "http://" + at;
   while (at.ends_with('/')) at.pop_back();
-  httplib::Client client(at);
-  if (!client.is_valid()) {
+  const auto no_address = [this] {
     return fail(sqlstate::kInvalidParameter, "\"" + target_.admin + "\" is no address of a router",
-                "It is http://HOST:PORT, from --admin or KINTSUGI_ADMIN.");
-  }
+                "It is http://HOST:PORT or https://HOST:PORT, from --admin or KINTSUGI_ADMIN.");
+  };
+  if (!at.starts_with("http://") && !at.starts_with("https://")) return no_address();  // else httplib throws
+  httplib::Client client(at);
+  if (!client.is_valid()) return no_address();
   if (!target_.ca.empty()) client.set_ca_cert_path(target_.ca.c_str());
   client.set_connection_timeout(kConnectTimeout_s);
   client.set_read_timeout(kReadTimeout_s);

@@ -10,6 +10,7 @@
 #include "app/shard_sizes.h"
 #include "app/version.h"
 #include "base/log.h"
+#include "executor/deadlock.h"
 #include "executor/moments.h"
 #include "executor/settler.h"
 #include "frontend/server.h"
@@ -90,6 +91,12 @@ Result<Ended> run_server(const Config& config, const std::function<void(const Li
   maps->attach(*server);
   const auto catalogs = std::make_shared<CatalogService>(maps);
   auto settler = std::make_shared<executor::Settler>([maps] { return maps->current(); }, moments, kSettleEvery);
+  // The schema kintsugi, where routers write down who waits, is on shards of a map that has a store.
+  auto deadlocks = std::make_shared<executor::DeadlockWatch>(executor::DeadlockWatch::Router{
+      .map = [maps] { return maps->current(); },
+      .held_up = [its = server.get()] { return its->held_up(); },
+      .break_off = [its = server.get()](const executor::HeldUp& held) { its->break_off(held); },
+      .several = !maps->store().empty() && !config.map.store.starts_with("sqlite:")});
   if (maps->current()->shards().size() != 1 || !maps->store().empty()) {
     server->set_services(catalogs, [settler] { settler->wake(); });
     catalogs->start();
@@ -97,6 +104,7 @@ Result<Ended> run_server(const Config& config, const std::function<void(const Li
       settler->start();
       settler->wake();
     }
+    deadlocks->start();
   }
   log::info("listening", {{"address", server->address()},
                           {"database", config.database.name},
@@ -119,12 +127,14 @@ Result<Ended> run_server(const Config& config, const std::function<void(const Li
     static_cast<void>(new std::shared_ptr<MapService>(std::move(maps)));
     static_cast<void>(new std::shared_ptr<CatalogService>(catalogs));
     static_cast<void>(new std::shared_ptr<executor::Settler>(settler));
+    static_cast<void>(new std::shared_ptr<executor::DeadlockWatch>(deadlocks));
     static_cast<void>(new std::shared_ptr<ShardSizes>(sizes));
     static_cast<void>(rest.release());
     static_cast<void>(server.release());  // its threads are still at work, and the process is about to end
   } else {
     maps->detach();
     rest.reset();
+    deadlocks->stop();
     server.reset();
     catalogs->stop();
     settler->stop();

@@ -142,6 +142,9 @@ class Bench:
         self.cluster.stop()
 
 
+PARTS = ("relay", "idle", "instructions", "fanout")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="three seconds a cell, one round (default)")
@@ -150,13 +153,16 @@ def main():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--scale", type=int, default=10)
     parser.add_argument("--cells", help="only cells whose name contains this, such as 'point select, simple'")
-    parser.add_argument("--only", default="relay,idle,instructions,fanout")
+    parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--idle-clients", type=int, default=10000)
     parser.add_argument(
         "--budget", type=int, help="seconds in all; cells that do not fit are left out and said so"
     )
     parser.add_argument("--out", default=os.path.join(ROOT, "bench", "out"))
     options = parser.parse_args()
+    unknown = set(options.only.split(",")) - set(PARTS)
+    if unknown:
+        parser.error(f"--only {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}; bench/micro, bench/move and bench/tpch are run by themselves")
     options.seconds = options.seconds or (8 if options.full else 3)
     options.rounds = options.rounds or (5 if options.full else 1)
     options.budget = options.budget or (3 * 3600 if options.full else 1200)
@@ -168,14 +174,10 @@ def main():
     )
     bench = Bench(options)
     try:
-        for part, work in (
-            ("relay", bench.relay),
-            ("idle", bench.memory),
-            ("instructions", bench.count),
-            ("fanout", bench.over_shards),
-        ):
+        works = dict(zip(PARTS, (bench.relay, bench.memory, bench.count, bench.over_shards)))
+        for part in PARTS:
             if part in options.only.split(","):
-                work()
+                works[part]()
     finally:
         bench.stop()
         report.write(

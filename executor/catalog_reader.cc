@@ -33,7 +33,8 @@ SELECT c.oid, n.nspname, c.relname, c.relkind, c.relispartition,
                  JOIN pg_catalog.pg_class t ON t.oid = d.refobjid
                  JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
                 WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
-                  AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i') LIMIT 1) END
+                  AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i') LIMIT 1) END,
+       c.relrowsecurity
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname !~ '^pg_(toast|temp)' AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 'c')
    AND NOT (n.nspname = 'pg_catalog' AND c.relkind IN ('i', 'I')))";
@@ -42,7 +43,8 @@ constexpr const char* kColumns = R"(
 SELECT a.attrelid, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod),
        (SELECT l.collname FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation),
        CASE WHEN a.atthasdef THEN (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d
-                                    WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum) END,
+                                    WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum)
+            ELSE (SELECT t.typdefault FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid AND t.typtype = 'd') END,
        a.attnotnull, a.attgenerated <> '', a.attidentity
   FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -64,6 +66,12 @@ SELECT h.inhrelid, n.nspname || '.' || p.relname
   FROM pg_catalog.pg_inherits h JOIN pg_catalog.pg_class p ON p.oid = h.inhparent
   JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace ORDER BY h.inhrelid, h.inhseqno)";
 
+constexpr const char* kTriggers = R"(
+SELECT t.tgrelid, n.nspname || '.' || p.proname
+  FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+  JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+ WHERE NOT t.tgisinternal AND n.nspname NOT IN ('pg_catalog', 'kintsugi') ORDER BY t.tgrelid, t.tgname)";
+
 constexpr const char* kFunctions = R"(
 SELECT n.nspname, p.proname, p.prokind, p.provolatile, p.proretset, l.lanname NOT IN ('internal', 'c'), p.prorettype,
        CASE WHEN n.nspname IN ('pg_catalog', 'information_schema') OR l.lanname IN ('internal', 'c') THEN NULL
@@ -73,7 +81,8 @@ SELECT n.nspname, p.proname, p.prokind, p.provolatile, p.proretset, l.lanname NO
 
 constexpr const char* kTypes = R"(
 SELECT t.oid, n.nspname, t.typname, t.typtype,
-       CASE WHEN t.typbasetype <> 0 THEN t.typbasetype WHEN t.typcategory = 'A' THEN t.typelem ELSE 0 END
+       CASE WHEN t.typbasetype <> 0 THEN t.typbasetype WHEN t.typcategory = 'A' THEN t.typelem ELSE 0 END,
+       CASE WHEN t.typtype = 'd' THEN t.typdefault END
   FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
  WHERE n.nspname !~ '^pg_(toast|temp)')";
 
@@ -91,7 +100,9 @@ SELECT pg_catalog.concat_ws(',',
   (SELECT sum(pg_catalog.hashtextextended(d.oid::text || ' ' || d.xmin::text, 5))
      FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_class c ON c.oid = d.adrelid WHERE c.relpersistence <> 't'),
   (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 6)) FROM pg_catalog.pg_rewrite
-    WHERE oid >= 16384)))";
+    WHERE oid >= 16384),
+  (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 7)) FROM pg_catalog.pg_trigger
+    WHERE NOT tgisinternal)))";
 
 std::string text(const std::optional<std::string>& value) {
   return value.value_or("");
@@ -140,6 +151,7 @@ class Reading {
       relation.is_partition = truth(row[4]);
       relation.definition = text(row[5]);
       relation.owned_by = text(row[6]);
+      relation.row_security = truth(row[7]);
       by_oid_.emplace(relation.oid, std::move(relation));
     }
     return {};
@@ -190,6 +202,13 @@ class Reading {
     return {};
   }
 
+  Status triggers() {
+    KG_TRY(const auto rows, query(kTriggers));
+    for (const PgRow& row : rows)
+      if (auto at = by_oid_.find(oid(row[0])); at != by_oid_.end()) at->second.triggers.push_back(text(row[1]));
+    return {};
+  }
+
   Status functions() {
     KG_TRY(const auto rows, query(kFunctions));
     for (const PgRow& row : rows) {
@@ -210,7 +229,7 @@ class Reading {
   Status types() {
     KG_TRY(const auto rows, query(kTypes));
     for (const PgRow& row : rows)
-      builder_.add_type({oid(row[0]), text(row[1]), text(row[2]), letter(row[3]), oid(row[4])});
+      builder_.add_type({oid(row[0]), text(row[1]), text(row[2]), letter(row[3]), oid(row[4]), text(row[5])});
     return {};
   }
 
@@ -245,6 +264,7 @@ Result<planner::CatalogPtr> read_catalog(PgSession& session, Deadline deadline) 
     KG_CHECK(reading.columns());
     KG_CHECK(reading.keys());
     KG_CHECK(reading.parents());
+    KG_CHECK(reading.triggers());
     KG_CHECK(reading.functions());
     return reading.types();
   };

@@ -91,12 +91,12 @@ bool CopyOutRun::begin_all() {
   }
   response_sent_ = true;
   wire::FrameWriter(request_.client->compose(), wire::server::kCopyOut).bytes(branches_[0]->copy_response());
-  if (request_.binary) wire::append_copy_data(request_.client->compose(), kBinaryCopyHeader);
   return true;
 }
 
 // What of a message goes to the client: not the header of each, nor its end. PostgreSQL sends the binary header
-// together with the first row, and the end as a message of its own unless there is no row.
+// together with the first row, and the end as a message of its own unless there is no row; so does the router
+// (psycopg takes each message for a row).
 std::string_view CopyOutRun::payload(std::size_t branch, std::string_view body) {
   const bool first = !begun_[branch];
   begun_[branch] = true;
@@ -117,7 +117,9 @@ bool CopyOutRun::move() {
       const auto row = branches_[i]->row();
       if (!row) break;
       const std::string_view data = payload(i, row->body);
-      if (data.size() == row->body.size()) {
+      if (request_.binary && !data.empty() && !std::exchange(header_sent_, true)) {
+        wire::append_copy_data(request_.client->compose(), std::string(kBinaryCopyHeader).append(data));
+      } else if (data.size() == row->body.size()) {
         request_.client->compose() += row->bytes();
       } else if (!data.empty()) {
         wire::append_copy_data(request_.client->compose(), data);
@@ -193,7 +195,10 @@ io::Task<FanStep> CopyOutRun::run() {
     tags.push_back(branch->tag());
     branch->leave();
   }
-  if (request_.binary) wire::append_copy_data(request_.client->compose(), kBinaryCopyTrailer);
+  if (request_.binary) {
+    const std::string header(header_sent_ ? std::string_view() : kBinaryCopyHeader);
+    wire::append_copy_data(request_.client->compose(), header + std::string(kBinaryCopyTrailer));
+  }
   wire::append_copy_done(request_.client->compose());
   step.tag = *merged_tag(planner::Merge::Kind::kConcat, tags, false, 0);
   step.told = true;

@@ -139,7 +139,10 @@ Result<Dsn> Dsn::parse(std::string_view text) {
     PQfreemem(message);
     while (!why.empty() && why.back() == '\n') why.pop_back();
     // libpq quotes the offending piece, and that may be half a password.
-    if (const std::size_t quote = why.find('"'); quote != std::string::npos) why = why.substr(0, quote) + "...";
+    if (why.starts_with("missing \"=\""))
+      why = "a \"=\" is missing";
+    else if (const std::size_t quote = why.find('"'); quote != std::string::npos)
+      why = why.substr(0, quote) + "...";
     return fail(
         sqlstate::kInvalidParameter, "the DSN cannot be read: " + why,
         "Write it as PostgreSQL does: 'host=... port=5432 dbname=... user=...' or postgresql://user@host/db.");

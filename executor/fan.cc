@@ -130,9 +130,10 @@ void Fan::State::start(std::uint64_t max_rows) {
     statement.rows_a_chunk = kRowsAChunk;
   }
   chunks = statement.rows_a_chunk > 0;
-  statement.held = request.look && request.look->in_steps;
   if (chunks) statement.portal = next_portal();
+  if (chunks) request.lead.reset();
   for (std::size_t i = 0; i < branches.size(); ++i) {
+    statement.held = (request.look && request.look->in_steps) || (request.lead && i != *request.lead);
     statement.text = request.branches[i].text;
     statement.before = &request.branches[i].before;
     branches[i]->start(statement);
@@ -181,6 +182,13 @@ void Fan::State::pump() {
     // What all shards do alike is told once.
     if (!asides.empty() && (request.merge.kind != Merge::Kind::kOne || i == 0))
       request.client->compose() += asides;
+  }
+  if (request.lead && branches[*request.lead]->complete()) {
+    request.lead.reset();
+    for (auto& branch : branches) {
+      branch->go();
+      branch->flush();
+    }
   }
 }
 

@@ -55,6 +55,9 @@ struct FanRequest {
   std::vector<FanBranch> branches;  // at least one; merge.placement counts them in this order
   planner::Merge merge;
   std::optional<FanLook> look;  // of a query
+  // A write that is executed on this branch, and on the others when it is complete there: who is second waits
+  // there, and no two wait for each other on different shards. Not when it is read in chunks.
+  std::optional<std::size_t> lead;
 
   std::vector<std::uint32_t> parameter_types;  // OIDs for Parse; fewer or none: PostgreSQL infers them
   // The client's Bind: values and result formats (of the visible columns, as in a Bind). The views are used in

@@ -284,6 +284,9 @@ std::string Gathering::opening(const GatherRequest::Relation& what, bool has_sou
     std::string columns;
     for (std::size_t i = 0; i < relation.columns.size(); ++i)
       columns += (i > 0 ? ", " : "") + quote_identifier(relation.columns[i]) + " " + relation.types[i];
+    for (const std::string& column : relation.primary_key)
+      columns += (&column == relation.primary_key.data() ? ", PRIMARY KEY (" : ", ") + quote_identifier(column);
+    if (!relation.primary_key.empty()) columns += ")";
     sql += "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
   }
   if (has_sources)

@@ -10,6 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSweepEvery = 10s;
+constexpr auto kIsolationKnown = 1s;   // ALTER ROLE ... SET, a reload of the configuration
 constexpr auto kFunctionsKnown = 60s;  // another router may have made one
 constexpr auto kForgetAfter = 60s;     // a pool without users and connections
 constexpr auto kImpatience = 20ms;     // a queue that stands this long is made known to every thread
@@ -59,6 +60,17 @@ std::optional<std::vector<std::string>> PoolSlots::function_settings() {
 void PoolSlots::note_function_settings(std::vector<std::string> names) {
   std::lock_guard lock(functions_mutex_);
   functions_ = {std::move(names), schema_generation(), Deadline::in(kFunctionsKnown)};
+}
+
+std::optional<std::string> PoolSlots::default_isolation() {
+  std::lock_guard lock(functions_mutex_);
+  if (!isolation_ || isolation_->second.passed()) return std::nullopt;
+  return isolation_->first;
+}
+
+void PoolSlots::note_default_isolation(std::string name) {
+  std::lock_guard lock(functions_mutex_);
+  isolation_ = {std::move(name), Deadline::in(kIsolationKnown)};
 }
 
 void BackendLease::release() {

@@ -40,6 +40,10 @@ class PoolSlots {
   [[nodiscard]] std::optional<std::vector<std::string>> function_settings();
   void note_function_settings(std::vector<std::string> names);
 
+  // What transactions have that do not ask for another isolation; nothing while it may have been changed since.
+  [[nodiscard]] std::optional<std::string> default_isolation();
+  void note_default_isolation(std::string name);
+
   std::atomic<int> waiting{0};  // clients, over all threads
 
  private:
@@ -50,6 +54,7 @@ class PoolSlots {
   };
   std::mutex functions_mutex_;
   std::optional<FunctionSettings> functions_;
+  std::optional<std::pair<std::string, Deadline>> isolation_;
   std::mutex greetings_mutex_;
   std::map<SettingsRef, SettingsRef> greetings_;
   std::size_t greetings_kept_ = 0;  // when those were forgotten last that nobody asks for

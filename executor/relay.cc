@@ -398,7 +398,11 @@ Status Relay::on_error(const Frame& frame, Outbox& client) {
     expected_.front().from = Expected::kShard;  // a query's ReadyForQuery is the client's again
   } else {
     if (in_unit() || !held_.empty()) tell(client);
-    wire::append_error_with_context(client.compose(), frame, "shard " + backend_->shard);
+    const bool explained = instead_of_canceled_ && report.sqlstate == sqlstate::kQueryCanceled;
+    if (explained)
+      wire::append_error(client.compose(), "ERROR", *std::exchange(instead_of_canceled_, std::nullopt));
+    else
+      wire::append_error_with_context(client.compose(), frame, "shard " + backend_->shard);
   }
   if (expected_.empty() || expected_.front().kind == Expected::kQuery) return {};
   // A Parse or Close of the unnamed statement may be among what is ignored now.

@@ -69,7 +69,12 @@ class Relay {
   // reports that a RESET has led back to no name, the client hears this one.
   void set_application_name(std::string name) { application_name_ = std::move(name); }
 
-  void begin(Backend* backend) { backend_ = backend; }
+  void begin(Backend* backend) {
+    backend_ = backend;
+    instead_of_canceled_.reset();
+  }
+  // What runs is about to be cancelled, and this is why; nothing: because the client wants it.
+  void say_instead_of_canceled(std::optional<Error> why) { instead_of_canceled_ = std::move(why); }
   [[nodiscard]] bool attached() const { return backend_ != nullptr; }
   void end();
 
@@ -172,7 +177,7 @@ class Relay {
   bool skipping_ = false, copy_in_ = false, copy_end_sent_ = false;
   bool swallowed_ = false;     // the COPY that runs has read a Sync over, or will
   bool doubtful_end_ = false;  // a COPY that failed may or may not have read a Sync over
-  std::optional<Error> last_words_;
+  std::optional<Error> last_words_, instead_of_canceled_;
   RelayEvents events_;  // written through note()
   bool has_events_ = false;
 };

@@ -7,6 +7,7 @@
 #include "base/sql_quote.h"
 #include "executor/two_phase.h"
 #include "shardmap/failpoint.h"
+#include "shardmap/local_map.h"
 #include "shardmap/pg_session.h"
 
 namespace kintsugi::executor {
@@ -49,18 +50,11 @@ SettleRound::SettleRound() = default;
 SettleRound::~SettleRound() = default;
 
 Result<PgSession*> SettleRound::session_of(const Shard& shard, Deadline deadline) {
-  Connection& connection = connections_[shard.id];
-  if (connection.dsn != shard.dsn || connection.session == nullptr || !connection.session->good()) {
-    connection.session.reset();
-    auto made = PgSession::connect(shard.dsn, true, deadline.sooner(Deadline::in(5s)));
-    if (!made) {
-      Error error = std::move(made).error();
-      error.message = "shard " + shard.name + ": " + error.message;
-      return fail(std::move(error));
-    }
-    connection = {shard.dsn, std::move(*made)};
-  }
-  return connection.session.get();
+  // A program before this one has left its schema: statements over several shards wait for this round, and
+  // want what this program's has.
+  return sessions_.at(shard, deadline, [deadline](PgSession& session) {
+    return shardmap::upgrade_local_map(session, deadline.sooner(Deadline::in(5s)));
+  });
 }
 
 Result<std::vector<SettleRound::Decision>> SettleRound::decisions_on(const Shard& shard, Deadline deadline) {
@@ -180,7 +174,7 @@ SettleReport SettleRound::run(const ShardMap& map, std::chrono::milliseconds lea
     if (!status) report.errors.push_back(status.error());
     return status.has_value();
   };
-  std::erase_if(connections_, [&map](const auto& each) { return map.shard(each.first) == nullptr; });
+  sessions_.keep_those_of(map);
   std::vector<Decision> decisions;
   std::vector<Prepared> prepared;
   std::vector<ShardId> answered;

@@ -17,11 +17,8 @@
 #include "base/deadline.h"
 #include "base/error.h"
 #include "executor/moments.h"
+#include "executor/shard_sessions.h"
 #include "shardmap/shard_map.h"
-
-namespace kintsugi::shardmap {
-class PgSession;
-}
 
 namespace kintsugi::executor {
 
@@ -65,11 +62,7 @@ class SettleRound {
                 const std::vector<Prepared>& prepared, const std::vector<shardmap::ShardId>& answered,
                 SettleReport& report, Deadline deadline);
 
-  struct Connection {
-    std::string dsn;
-    std::unique_ptr<shardmap::PgSession> session;
-  };
-  std::map<shardmap::ShardId, Connection> connections_;
+  ShardSessions sessions_;
 };
 
 // A thread that does so every `interval`, and sooner when it is woken or shards are in doubt. Owned by the

@@ -126,6 +126,12 @@ io::Task<Commit::Answers> Commit::round(std::vector<ControlOrder> orders) {
   co_return answers;
 }
 
+// What has been decided may not be forgotten by a crash when the others have done it, whatever the client has
+// set or the database has: PREPARE and COMMIT PREPARED always wait for the disk, COMMIT does then.
+constexpr std::string_view kLasting =
+    "SELECT pg_catalog.set_config('synchronous_commit', 'local', true) "
+    "WHERE pg_catalog.current_setting('synchronous_commit') = 'off'; ";
+
 // Those that only read may still fail, as a serializable transaction does. The decision row is made before
 // anything is prepared: whoever finds a prepared transaction finds the row or the transaction that makes it.
 io::Task<bool> Commit::end_readers_and_announce() {
@@ -138,7 +144,7 @@ io::Task<bool> Commit::end_readers_and_announce() {
     std::string participants;
     for (std::size_t i = 1; i < writers_.size(); ++i)
       participants += (i > 1 ? "," : "") + std::to_string(writers_[i].shard);
-    std::string decision;
+    std::string decision(kLasting);
     if (several_routers_) {
       decision.append(kLockForCommit).append("; ");
       for (std::size_t i = 1; i < writers_.size(); ++i)

@@ -72,7 +72,7 @@ Result<std::unique_ptr<Server>> Server::start(const Config& config, std::shared_
                                           : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   threads = std::min(threads, kMaxThreads);
   for (int i = 0; i < threads; ++i) {
-    KG_TRY(io::UniqueFd listener, io::listen_tcp(at));
+    KG_TRY(io::UniqueFd listener, io::listen_tcp(at, i == 0 ? io::Listening::kFirst : io::Listening::kJoining));
     if (i == 0) at.port = io::local_port(listener.get());  // port 0: the others share what the first one got
     shared.workers.push_back(std::make_unique<Worker>(shared, i, std::move(listener)));
   }
@@ -117,28 +117,67 @@ std::vector<admin::PoolState> Server::pools() const {
   return states;
 }
 
+namespace {
+
+// What the threads tell, one after the other.
+template <class Sum>
+struct Answers {
+  explicit Answers(std::size_t threads) : missing(threads) {}
+  template <class Add>
+  void add(const Add& each) {
+    const std::lock_guard lock(mutex);
+    each(sum);
+    if (--missing == 0) told.notify_one();
+  }
+  // What has come in time; whether that is all.
+  std::pair<Sum, bool> wait() {
+    std::unique_lock lock(mutex);
+    const bool all = told.wait_for(lock, kThreadPatience, [this] { return missing == 0; });
+    return {sum, all};
+  }
+
+  std::mutex mutex;
+  std::condition_variable told;
+  std::size_t missing;
+  Sum sum;
+};
+
+}  // namespace
+
 std::optional<admin::RouterLoad> Server::load() const {
-  struct Answers {
-    std::mutex mutex;
-    std::condition_variable told;
-    std::size_t missing = 0;
-    admin::RouterLoad sum;
-  };
-  const auto answers = std::make_shared<Answers>();
-  answers->missing = shared_->workers.size();
+  std::unique_lock asking(delivering_);
+  const auto answers = std::make_shared<Answers<admin::RouterLoad>>(shared_->workers.size());
   for (const auto& worker : shared_->workers) {
     worker->ask_load([answers](const admin::RouterLoad& load) {
-      const std::lock_guard lock(answers->mutex);
-      answers->sum.add(load);
-      if (--answers->missing == 0) answers->told.notify_one();
+      answers->add([&load](admin::RouterLoad& sum) { sum.add(load); });
     });
   }
-  std::unique_lock lock(answers->mutex);
-  if (!answers->told.wait_for(lock, kThreadPatience, [&] { return answers->missing == 0; }))
-    return std::nullopt;
-  answers->sum.clients = shared_->clients.load();
-  answers->sum.connections = shared_->connections.load();
-  return answers->sum;
+  asking.unlock();
+  auto [sum, all] = answers->wait();
+  if (!all) return std::nullopt;
+  sum.clients = shared_->clients.load();
+  sum.connections = shared_->connections.load();
+  return sum;
+}
+
+std::vector<executor::HeldUp> Server::held_up() const {
+  using All = std::vector<executor::HeldUp>;
+  std::unique_lock asking(delivering_);
+  const auto answers = std::make_shared<Answers<All>>(shared_->workers.size());
+  for (const auto& worker : shared_->workers) {
+    worker->ask_held_up([answers](const All& held) {
+      answers->add([&held](All& sum) { sum.insert(sum.end(), held.begin(), held.end()); });
+    });
+  }
+  asking.unlock();
+  return answers->wait().first;
+}
+
+void Server::break_off(const executor::HeldUp& transaction) {
+  const std::lock_guard lock(delivering_);
+  const auto index = static_cast<std::size_t>(
+      Worker::index_of({.pid = static_cast<std::uint32_t>(transaction.session), .secret = 0}));
+  if (index < shared_->workers.size()) shared_->workers[index]->break_off(transaction);
 }
 
 Result<std::vector<std::string>> Server::route(const std::string& statement, const std::string& user) const {

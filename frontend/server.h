@@ -13,6 +13,7 @@
 #include "admin/commands/router_load.h"
 #include "base/config.h"
 #include "base/error.h"
+#include "executor/deadlock.h"
 #include "executor/moments.h"
 #include "frontend/catalog_source.h"
 #include "frontend/map_source.h"
@@ -44,6 +45,10 @@ class Server {
   [[nodiscard]] std::vector<admin::PoolState> pools() const;
   // Asks every thread, for a second at the most; nothing when one does not answer.
   [[nodiscard]] std::optional<admin::RouterLoad> load() const;
+  // Transactions over several shards that wait; those of threads that answer within a second. And the end of
+  // one, when it still does: 40P01.
+  [[nodiscard]] std::vector<executor::HeldUp> held_up() const;
+  void break_off(const executor::HeldUp& transaction);
   // Where a statement would go, as EXPLAIN (ROUTE) shows it.
   Result<std::vector<std::string>> route(const std::string& statement, const std::string& user) const;
   // False once the shutdown has begun.
@@ -67,7 +72,7 @@ class Server {
   Server();
   std::unique_ptr<Shared> shared_;
   std::string address_;
-  std::mutex delivering_;  // held around each delivery, and when the workers go
+  mutable std::mutex delivering_;  // held around each delivery, and when the workers go
   std::atomic<bool> stopped_{false};
 };
 

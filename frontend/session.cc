@@ -208,6 +208,10 @@ io::Task<> Session::converse() {
         co_await std::move(looking);
       }
       moved |= settle();
+      if (lease_ && blocked_ == Blocked::kNo && unsynced_ == 0 && has_to_let_go()) {
+        (void)start_errand({.kind = Errand::kLetGo});
+        continue;
+      }
     }
     if (moved) continue;
     if (client_eof_ && (!lease_ || relay_.idle())) break;
@@ -275,6 +279,8 @@ void Session::end_with(std::string_view state, std::string message, std::string 
 
 io::Task<> Session::leave() {
   plan_ends();
+  auto dropping = drop_portals();  // while the connections that their rows come from are still ours
+  co_await std::move(dropping);
   for (Place& place : away_) {
     place.lease->stream.set_target(nullptr);
     worker_.clean_up(std::move(place.lease), true);

@@ -57,6 +57,9 @@ class Session {
   // The client asked, over another connection; `on_done` when that has had its effect.
   void cancel(std::function<void()> on_done);
   void cut();  // ends the connection of a client that is still logging in
+  // The transaction over several shards of which a statement has been waiting for a while.
+  [[nodiscard]] std::optional<executor::HeldUp> held_up() const;
+  void break_off(std::int64_t since);  // that one, for a deadlock
   void wake() { waiter_.notify(); }
   void routing_changed(const shardmap::MapPtr& before);  // the worker has another map or catalogue
   // The epoch of the map that its running statement was planned on; 0: none runs.
@@ -225,12 +228,14 @@ class Session {
   Portal* find_portal(std::string_view name);
   void describe_portal(Portal& portal);
   void describe_prepared(const PreparedText& prepared);
+  ShardId knows_it(PreparedText& prepared);
   io::Task<> describe_statement(PreparedTextRef text);
   io::Task<> execute_portal(std::string name, std::uint64_t max_rows);
-  io::Task<StatementEnd> advance_portal(Portal* portal, std::uint64_t max_rows);
+  io::Task<StatementEnd> advance_portal(std::string name, Portal* portal, std::uint64_t max_rows);
+  StatementEnd give_left_over(Portal* portal, std::uint64_t max_rows);
   io::Task<Status> plan_anew(Portal* portal);
   io::Task<StatementEnd> run_portal(Portal* portal);
-  io::Task<> close_portal(std::string name);
+  io::Task<> drop_portal(std::string name);
   io::Task<> drop_portals();
 
   // ---- errands (session_errand.cc) ----
@@ -267,6 +272,9 @@ class Session {
   io::Task<StatementEnd> run_planned(KnownRef known, const std::string* text, parser::Range statement,
                                      parser::Normaliser* normal, const Answering* answering = nullptr);
   io::Task<StatementEnd> run_anywhere(std::string own, KnownRef known);
+  [[nodiscard]] bool must_be_read() const { return worker_.map()->shards().size() > 1; }
+  static Error unread();
+  io::Task<StatementEnd> refuse_unread(std::string own);
   io::Task<StatementEnd> run_session_statement(std::string own, KnownRef known);
   io::Task<StatementEnd> run_own(std::string text, bool describe, std::vector<std::int16_t> formats);
   io::Task<> ask_names();
@@ -295,6 +303,12 @@ class Session {
                                       const planner::Plan& plan) const;
   void note_map(const shardmap::MapPtr& before);
   io::Task<> ask_isolation();
+  io::Task<> take_one_snapshot();
+  io::Task<Status> open_everywhere();
+  io::Task<Result<Isolation>> isolation();
+  [[nodiscard]] Isolation isolation_told();
+  [[nodiscard]] Error joins_too_late(ShardId shard) const;
+  [[nodiscard]] bool takes_the_snapshot(const KnownStatement& known);
 
   // ---- without a lease (session_careful.cc)
   [[nodiscard]] bool careful() const;
@@ -306,7 +320,8 @@ class Session {
   void lose_answers(bool reads_alone);
 
   // ---- what a statement is and where it goes (session_route.cc) ----
-  [[nodiscard]] bool names_are_known();
+  [[nodiscard]] bool names_are_known(std::string_view text);
+  [[nodiscard]] static bool names_nothing(std::string_view text);
   // The transaction has failed on the connection that messages pass to, which says so itself. One that failed
   // elsewhere has not: there the statement would run.
   [[nodiscard]] bool failed_here() const {
@@ -365,11 +380,13 @@ class Session {
   io::Task<Result<executor::FanStep>> begin_fan(planner::FanOut fan_out, Run* run, std::uint64_t max_rows,
                                                 std::unique_ptr<executor::Fan>* fan);
   io::Task<Status> open_at_one_moment(std::vector<ShardId> shards);
+  io::Task<Status> be_witnessed(std::vector<Place*> places);
   io::Task<executor::GatherResult> fill_at_one_moment(const planner::Gather* gather,
                                                       executor::GatherRequest request,
                                                       std::optional<executor::Gathering>* gathering);
   io::Task<Result<executor::Moments::Pass>> enter_commit();
-  void note_unsettled(const std::vector<std::string>& shards);
+  std::vector<ShardId> note_unsettled(const std::vector<std::string>& shards);
+  io::Task<> wait_until_seen(std::vector<ShardId> left);
   io::Task<> undo_refused(const Run* run, std::vector<ShardId> begun, StatementEnd* end);
   StatementEnd end_of(executor::FanStep& step);
   Error lost_part(const Place& place);
@@ -379,15 +396,19 @@ class Session {
   io::Task<Result<admin::CommandResult>> await_work(admin::CommandQueue::Work work, Deadline deadline);
 
   // ---- the transaction (session_transaction.cc) ----
+  [[nodiscard]] static bool may_end_failure(const KnownStatement& known);
   [[nodiscard]] static bool ends_failure(std::string_view text);
   [[nodiscard]] std::size_t begun_places() const;
   bool transaction_passes(const parser::Statement& statement);
   void note_savepoint(const parser::Transaction& transaction);
+  static bool changes_names(const KnownStatement& known);
   void note_prelude(const KnownStatement& known, std::string_view text);
   io::Task<Status> run_on_begun(std::string text);
   io::Task<StatementEnd> run_transaction(KnownRef known);
   [[nodiscard]] static Error aborted();
   [[nodiscard]] wire::TransactionStatus status_everywhere() const;
+  [[nodiscard]] bool has_to_let_go() const;
+  io::Task<> let_go();
   io::Task<> roll_back_everywhere();
   io::Task<StatementEnd> commit_everywhere();
   io::Task<> forget_refused_writes();
@@ -517,6 +538,7 @@ class Session {
   bool client_eof_ = false;
   bool ended_ = false;
   bool canceled_ = false;
+  bool deadlocked_ = false;           // what runs is broken off for it
   bool uses_sequence_state_ = false;  // currval, lastval: keeps its connection
   bool preparation_failed_ = false;   // a hidden Parse before a query was refused, and the client knows
   Deadline::Clock::time_point quiet_since_;

@@ -67,6 +67,7 @@ void Session::tell_parameters() {
 
 Status Session::still_wanted() {
   if (canceled_) return fail(sqlstate::kQueryCanceled, "canceling statement due to user request");
+  if (deadlocked_) return fail(executor::deadlock_detected());
   if (worker_.ending())
     return fail(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
   if (client_.readable()) {
@@ -238,6 +239,7 @@ void Session::release_backend() {
 
 void Session::cancel(std::function<void()> on_done) {
   if (lease_ && !relay_.idle()) {
+    relay_.say_instead_of_canceled({});
     worker_.send_cancel(*pool_, *lease_, key_, std::move(on_done));
     return;
   }

@@ -153,6 +153,8 @@ io::Task<executor::FanStep> Session::take_copy_data(executor::CopyInRun* copy) {
     }
     auto reading = read_for_copy();
     if (Status got = co_await std::move(reading); !got) {
+      copy_left_ = left;  // of what the client has begun to send, and goes on with when it is told
+      copy_dropped_ = true;
       auto giving_up = copy->give_up(got.error().message);
       executor::FanStep step = co_await std::move(giving_up);
       co_return step;

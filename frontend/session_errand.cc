@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "executor/describe.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "parser/split_statements.h"
@@ -37,11 +38,12 @@ bool Session::start_errand(Errand errand) {
 
 io::Task<> Session::run_errand() {
   Errand errand = std::exchange(errand_, {});
-  canceled_ = false;
+  canceled_ = deadlocked_ = false;
   client_.want(false, false);
   put_away();
   switch (errand.kind) {
-    case Errand::kNone: break;
+    case Errand::kNone:
+    case Errand::kLetGo: break;
     case Errand::kScript: {
       auto running = run_script(std::move(errand.text));
       co_await std::move(running);
@@ -88,13 +90,23 @@ io::Task<> Session::run_errand() {
       break;
     }
     case Errand::kClosePortal: {
-      auto closing = close_portal(std::move(errand.text));
+      auto closing = drop_portal(std::move(errand.text));
       co_await std::move(closing);
+      wire::append_empty(to_client_.compose(), wire::server::kCloseComplete);
+      break;
+    }
+    case Errand::kDropPortal: {
+      auto dropping = drop_portal(std::move(errand.text));
+      co_await std::move(dropping);
       break;
     }
   }
   plan_ends();
   checks_ = false;
+  if (has_to_let_go()) {
+    auto letting_go = let_go();
+    co_await std::move(letting_go);
+  }
   if (!txn_.open) release_places();
   if (look_effects_ != 0) {
     // The statement may have left something in its session there.
@@ -118,6 +130,7 @@ Result<Place*> Session::place_at(ShardId shard) {
 io::Task<Result<Place*>> Session::join(ShardId shard) {
   KG_CO_TRY(Place * held, place_at(shard));
   if (held != nullptr) co_return held;
+  if (txn_.whole) co_return fail(joins_too_late(shard));
   KG_CO_TRY(executor::BackendPool * pool, pool_of(shard));
   auto acquiring = acquire(pool, {});
   auto acquired = co_await std::move(acquiring);
@@ -186,7 +199,8 @@ io::Task<> Session::run_script(std::string text) {
 
 io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::Range statement, bool several) {
   // Names mean what the statements before have made of them.
-  if (!names_are_known()) {
+  const std::string own(text->substr(statement.begin, statement.end - statement.begin));
+  if (!names_are_known(own)) {
     auto asking = ask_names();
     co_await std::move(asking);
   }
@@ -199,7 +213,6 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
     co_await std::move(refreshing);
     known = look_up(*text, statement, normal, nullptr);
   }
-  const std::string own(text->substr(statement.begin, statement.end - statement.begin));
   if (auto error = guard_refuses(*known)) co_return StatementEnd::refused(*error);
   if (known->kind == StatementKind::kTransaction) {
     auto running = run_transaction(known);
@@ -213,6 +226,12 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
   }
   switch (known->kind) {
     case StatementKind::kUnknown:
+      if (must_be_read()) {
+        auto refusing = refuse_unread(own);
+        StatementEnd end = co_await std::move(refusing);
+        co_return end;
+      }
+      [[fallthrough]];
     case StatementKind::kCursor:
     case StatementKind::kTransaction: {
       auto running = run_anywhere(own, known);
@@ -400,6 +419,26 @@ io::Task<StatementEnd> Session::run_anywhere(std::string own, KnownRef known) {
   co_return end;
 }
 
+Error Session::unread() {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "the router cannot read this statement, and so cannot tell which shards it is for",
+          .hint = "PostgreSQL can. Write it in another way, and report it."};
+}
+
+// Why it cannot be read PostgreSQL says, as a rule. It may not run what it can read all the same: where there
+// are several shards, one would answer for all.
+io::Task<StatementEnd> Session::refuse_unread(std::string own) {
+  auto joining = join_any();
+  auto place = co_await std::move(joining);
+  if (!place) co_return StatementEnd::refused(place.error());
+  auto opening_it = open_at(*place, false);
+  if (Status opened = co_await std::move(opening_it); !opened) co_return StatementEnd::refused(opened.error());
+  auto describing =
+      executor::describe_on((*place)->lease.get(), std::move(own), {}, &waiter_, Deadline::in(kControlTimeout));
+  auto described = co_await std::move(describing);
+  co_return StatementEnd::refused(described ? unread() : described.error());
+}
+
 // SET and RESET on every part of the transaction; its own answer comes from one of them.
 io::Task<StatementEnd> Session::run_session_statement(std::string own, KnownRef known) {
   std::vector<ShardId> parts;
@@ -430,6 +469,15 @@ io::Task<StatementEnd> Session::run_session_statement(std::string own, KnownRef 
 // names that mean nothing, a sharded table would be taken for one of the home shard.
 io::Task<> Session::ask_names() {
   names_missing_.reset();
+  if (txn_.open && !txn_.queried && worker_.map()->shards().size() > 1) {
+    // The question is a query, too.
+    auto taking = take_one_snapshot();
+    co_await std::move(taking);
+    if (backend_error_) {
+      names_missing_ = std::exchange(backend_error_, std::nullopt);
+      co_return;
+    }
+  }
   for (int attempt = 0;; ++attempt) {
     auto joining = join_any();
     auto place = co_await std::move(joining);

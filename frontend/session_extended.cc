@@ -34,7 +34,9 @@ bool Session::on_parse(const wire::Frame& frame) {
   if (routes()) {
     switch (route_parse(*message, &text, &where)) {
       case Handled::kBlocked: return false;
-      case Handled::kRejected: return true;
+      case Handled::kRejected:
+        if (message->statement.empty()) unnamed_.valid = false;
+        return true;
       case Handled::kDone: return parse_by_router(*message, std::move(text));
       case Handled::kPass: break;
     }
@@ -82,6 +84,11 @@ StatementEffects Session::effects_of_parse(const wire::ParseMessage& message) co
 
 // No shard hears of it: what it is has been understood here.
 bool Session::parse_by_router(const wire::ParseMessage& message, PreparedTextRef text) {
+  if (!relay_.idle()) {
+    // An error before it would make PostgreSQL skip it.
+    block_until_drained();
+    return false;
+  }
   if (message.statement.empty()) {
     note_unnamed(message, 0, std::move(text));
     unnamed_.by_router = true;
@@ -325,7 +332,12 @@ bool Session::on_describe(const wire::Frame& frame) {
     describe_prepared(handle != nullptr ? *handle->prepared : *unnamed_.prepared);
     return true;
   }
-  switch (ensure_backend(0)) {
+  ShardId where = 0;
+  if (routes() && message->kind == 'S') {
+    const PreparedTextRef text = handle != nullptr ? handle->prepared : unnamed_.prepared;
+    if (text != nullptr && (handle != nullptr || unnamed_.valid)) where = knows_it(*text);
+  }
+  switch (ensure_backend(where)) {
     case Ready::kBlocked: return false;
     case Ready::kRejected: reject_extended(*std::exchange(backend_error_, std::nullopt)); return true;
     case Ready::kYes: break;
@@ -380,6 +392,10 @@ bool Session::on_close(const wire::Frame& frame) {
     if (portal->fan != nullptr) {
       if (lease_ && !leave_place()) return false;
       return start_errand({.kind = Errand::kClosePortal, .text = std::string(message->name)});
+    }
+    if (!relay_.idle()) {
+      block_until_drained();
+      return false;
     }
     portals_.erase(std::string(message->name));
     answer(empty_message(server::kCloseComplete));

@@ -43,10 +43,18 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
     std::optional<StatementEnd> end = co_await std::move(finishing);
     if (end) co_return std::move(*end);
   }
-  // Who has asked for another isolation by default has it.
-  const bool reads = !gather.writes && settings_->find("default_transaction_isolation") == nullptr;
-  if (own_transaction)
-    txn_ = {.open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin)};
+  if (own_transaction) {
+    bool reads = !gather.writes;
+    if (reads) {  // who has asked for more by default has it
+      txn_.isolation = Isolation::kUnknown;
+      auto asking = isolation();
+      auto level = co_await std::move(asking);
+      if (!level) co_return StatementEnd::refused(level.error());
+      reads = *level != Isolation::kSerializable;
+    }
+    txn_ = {
+        .open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin), .queried = true};
+  }
   auto running = gather_and_finish(std::move(gather), run);
   StatementEnd end = co_await std::move(running);
   if (!own_transaction) co_return end;

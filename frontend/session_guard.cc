@@ -10,7 +10,7 @@
 namespace kintsugi::frontend {
 namespace {
 
-constexpr std::string_view kSetting = "kintsugi.tenant";
+constexpr std::string_view kSetting = "kintsugi.tenant", kNewTables = "kintsugi.shard_new_tables";
 
 // Settings that change how values look and how long things may take, and nothing about whose rows are read.
 constexpr std::string_view kHarmless[] = {"application_name",
@@ -102,9 +102,10 @@ std::vector<std::string> columns_of(const std::string& text, std::size_t columns
   return out;
 }
 
-void append_setting_description(std::string& out) {
+void append_setting_description(const parser::Show& show, std::string& out) {
   constexpr std::uint32_t kText = 25;
-  const wire::Column column{.name = kSetting, .type_oid = kText, .type_size = -1};
+  const wire::Column column{
+      .name = show.name == kSetting ? kSetting : kNewTables, .type_oid = kText, .type_size = -1};
   wire::append_row_description(out, std::span(&column, 1));
 }
 
@@ -182,6 +183,9 @@ Status Session::set_tenant(const std::string& value) {
     name = guarded_->map;
   } else {
     const auto maps = map.mappings();
+    if (maps.size() > 1 && open != std::string::npos && open > 0 && value.ends_with(')'))
+      return fail(sqlstate::kUndefinedObject, "shard map \"" + value.substr(0, open) + "\" does not exist",
+                  "SHOW SHARD MAPS lists those that are there.");
     if (maps.size() != 1) {
       return fail(sqlstate::kInvalidParameter,
                   maps.empty() ? "there is no shard map" : "there are several shard maps",
@@ -208,10 +212,12 @@ Status Session::set_tenant(const std::string& value) {
 
 // SET, RESET and SHOW of kintsugi.tenant: nothing that a shard hears of.
 StatementEnd Session::run_tenant(const KnownStatement& known, bool describe) {
-  if (known.tree->get<parser::Show>() != nullptr) {
+  if (const auto* show = known.tree->get<parser::Show>()) {
     std::string& out = to_client_.compose();
-    if (describe) append_setting_description(out);
-    const std::string shown = guarded_ ? guard().shown : "";
+    if (describe) append_setting_description(*show, out);
+    const std::string shown = show->name == kNewTables ? names()->context.shard_new_tables
+                              : guarded_               ? guard().shown
+                                                       : "";
     const std::optional<std::string_view> value(shown);
     wire::append_data_row(out, std::span(&value, 1));
     return StatementEnd::complete("SHOW");
@@ -246,8 +252,8 @@ StatementEnd Session::run_tenant(const KnownStatement& known, bool describe) {
 }
 
 void Session::describe_tenant(const KnownStatement& known, std::string& out) {
-  if (known.tree->get<parser::Show>() != nullptr)
-    append_setting_description(out);
+  if (const auto* show = known.tree->get<parser::Show>())
+    append_setting_description(*show, out);
   else
     wire::append_empty(out, wire::server::kNoData);
 }

@@ -30,6 +30,16 @@ Error unsettled() {
           .hint = "Repeat the statement. The log says which shard cannot be reached or settled."};
 }
 
+Error others_hold_on() {
+  return {
+      .sqlstate = std::string(sqlstate::kShardUnreachable),
+      .message = "waited too long for transactions of other routers over the same shards",
+      .detail = "One of them was cut off and is not settled on all shards yet, or they leave no moment free.",
+      .hint =
+          "Repeat the statement. SHOW SHARDS says which shard does not answer, and pg_prepared_xacts on "
+          "each what is not settled."};
+}
+
 Error waited_too_long() {
   return {.sqlstate = std::string(sqlstate::kLimitReached),
           .message = "waited too long for other transactions over the same shards",
@@ -56,7 +66,7 @@ io::Task<Status> Session::wait_for_others(executor::Lookout::Watch* watch) {
   while (!watch->held()) {
     KG_CO_CHECK(still_wanted());
     if (watch->refused()) co_return fail(*watch->refused());
-    if (deadline.passed()) co_return fail(unsettled());
+    if (deadline.passed()) co_return fail(others_hold_on());
     if (co_await waiter_.wait(deadline.sooner(Deadline::in(kSettleAfter)))) continue;
     if (worker_.services().settle) worker_.services().settle();
   }
@@ -143,27 +153,55 @@ io::Task<Result<executor::FanStep>> Session::begin_fan(planner::FanOut fan_out, 
   }
 }
 
-// The router's own transaction for what reads several shards by more than one statement: opened on all of them,
-// with the snapshots of one moment.
+// Serializable, on several shards: where PostgreSQL sees only a part it is shown what may be in the others.
+io::Task<Status> Session::be_witnessed(std::vector<Place*> places) {
+  executor::Witness::Logins logins;
+  std::vector<executor::ControlOrder> orders;
+  for (Place* place : places) {
+    logins.push_back(place->pool->slots()->login());
+    orders.push_back({place->lease.get(), std::string(executor::kReadWitness)});
+  }
+  auto witnessing = worker_.witness().commit_on(std::move(logins), &waiter_, Deadline::in(kControlTimeout));
+  KG_CO_CHECK(co_await std::move(witnessing));
+  auto reading = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
+  for (executor::ControlAnswer& answer : co_await std::move(reading)) {
+    if (!answer.rows) co_return fail(std::move(answer.rows).error());
+  }
+  co_return Status{};
+}
+
+// What reads several shards by more than one statement: the transaction is opened on all of them, with the
+// snapshots of one moment.
 io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
   auto beginning = begin_moment(shards, patience(kMostDoublings));
   auto begun = co_await std::move(beginning);
   if (!begun) co_return fail(std::move(begun).error());
+  const bool serializable = txn_.isolation == Isolation::kSerializable;
+  std::string take = "SELECT pg_catalog.current_setting('transaction_read_only')";
+  // Who waits for a moment at which nothing can go wrong would wait on each shard for another one.
+  const bool deferrable = says_deferrable(txn_.begin) || std::ranges::any_of(txn_.prelude, says_deferrable);
+  if (deferrable && txn_.savepoints.empty()) take.insert(0, "SET TRANSACTION NOT DEFERRABLE;\n");
   std::vector<executor::ControlOrder> orders;
   std::vector<Place*> places;
   for (const ShardId shard : shards) {
     KG_CO_TRY(Place * place, place_at(shard));
     std::string sql;
     for (const std::string& statement : opening(*place, false)) sql.append(statement).append(";\n");
-    orders.push_back({place->lease.get(), sql + "SELECT"});
+    orders.push_back({place->lease.get(), sql + take});
     places.push_back(place);
   }
   auto running = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
   const std::vector<executor::ControlAnswer> answers = co_await std::move(running);
   Status opened;
+  bool writes = false;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     places[i]->begun = !places[i]->lease->broken && places[i]->lease->status != wire::TransactionStatus::kIdle;
     if (!answers[i].rows && opened) opened = fail(answers[i].rows.error());
+    writes |= answers[i].rows && answers[i].rows->back()[0] == "off";
+  }
+  if (opened && serializable && writes && places.size() > 1) {
+    auto witnessing = be_witnessed(places);
+    opened = co_await std::move(witnessing);
   }
   auto ending = end_moment(begun->get());
   const bool lasted = co_await std::move(ending);
@@ -223,13 +261,33 @@ io::Task<Result<executor::Moments::Pass>> Session::enter_commit() {
 }
 
 // Prepared transactions have been left on these: nobody looks at them before a Settler has been there.
-void Session::note_unsettled(const std::vector<std::string>& shards) {
+std::vector<ShardId> Session::note_unsettled(const std::vector<std::string>& shards) {
   std::vector<ShardId> left;
   for (const Place& place : away_) {
     if (std::ranges::find(shards, place.lease->shard) != shards.end()) left.push_back(place.shard);
   }
   worker_.shared().moments->doubt(left);
   if (worker_.services().settle) worker_.services().settle();
+  return left;
+}
+
+// It is committed, and cannot be seen on these before a Settler has been there. Whoever reads after the answer,
+// through whichever router, is to see it.
+io::Task<> Session::wait_until_seen(std::vector<ShardId> left) {
+  const executor::Moments::Pass pass = worker_.shared().moments->look(left, &waiter_, kFirstPatience);
+  const Deadline deadline = hold_deadline();
+  while (!pass.inside()) {
+    if (deadline.passed() || !still_wanted()) {
+      wire::append_notice(to_client_.compose(),
+                          {.severity = "WARNING",
+                           .sqlstate = "01000",
+                           .message = "the transaction is committed, and not to be seen on all shards yet",
+                           .detail = "The connection to a shard was lost after the decision.",
+                           .hint = "It will be seen there soon after the shard answers again (SHOW SHARDS)."});
+      co_return;
+    }
+    (void)co_await waiter_.wait(deadline);
+  }
 }
 
 }  // namespace kintsugi::frontend

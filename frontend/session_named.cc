@@ -23,7 +23,7 @@ std::string_view text_of(const parser::Statement& statement, parser::Range range
 std::optional<ShardId> Session::fixed_place(PreparedText& prepared) {
   const KnownStatement& known = known_of(prepared, nullptr);
   if (known.kind != StatementKind::kPlanned)
-    return known.kind == StatementKind::kUnknown ? std::optional(home()) : std::nullopt;
+    return known.kind == StatementKind::kUnknown && !must_be_read() ? std::optional(home()) : std::nullopt;
   if (known.refusal || planner::depends_on_parameters(*known.analysis, prepared.normal)) return std::nullopt;
   auto plan = plan_of(known, prepared.normal, prepared.range.begin, {});
   if (!plan) return std::nullopt;
@@ -101,7 +101,7 @@ io::Task<StatementEnd> Session::prepare_here(KnownRef known) {
   PreparedTextRef prepared = text_prepared_by(*known->tree, prepare);
   const KnownStatement& inner = known_of(*prepared, nullptr);
   if (inner.refusal) co_return StatementEnd::refused(*inner.refusal);
-  auto joining = join_any();
+  auto joining = prepare.types.empty() ? join_any() : join(home());  // whose numbers the catalogue knows
   auto place = co_await std::move(joining);
   if (!place) co_return StatementEnd::refused(place.error());
   auto opened = open_at(*place, false);
@@ -122,13 +122,9 @@ io::Task<StatementEnd> Session::prepare_here(KnownRef known) {
         prepared->type_oids += static_cast<char>(value >> shift & 0xff);
     }
   }
-  auto describing = executor::describe_on(backend, prepared->text, prepared->type_oids, &waiter_,
-                                          Deadline::in(kControlTimeout));
-  auto description = co_await std::move(describing);
-  if (!description) co_return StatementEnd::refused(description.error());
-  prepared->types = std::move(description->parameter_types);
-  prepared->row_description = std::move(description->row_description);
-  prepared->described = true;
+  auto describing = describe_statement(prepared);
+  co_await std::move(describing);
+  if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
   auto handle = std::make_shared<ClientStatement>();
   handle->statement = executor::intern_prepared(prepared->text, prepared->type_oids, search_path());
   handle->answered = true;
@@ -147,7 +143,8 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
     co_await std::move(describing);
     if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
   }
-  if (execute.args.size() != prepared->types.size()) {
+  const bool takes_any = !prepared->types.empty();  // PostgreSQL does not look at arguments for nothing
+  if (takes_any && execute.args.size() != prepared->types.size()) {
     co_return StatementEnd::refused(
         {.sqlstate = "42601",
          .message =
@@ -156,7 +153,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
                    std::to_string(execute.args.size()) + "."});
   }
   executor::Rows rows;
-  if (!execute.args.empty()) {
+  if (takes_any) {
     auto joining = join_any();
     auto place = co_await std::move(joining);
     if (!place) co_return StatementEnd::refused(place.error());
@@ -176,7 +173,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
   Run run{.text = prepared->text, .types = prepared->types, .describe = describe};
   run.bind.result_formats = std::move(formats);
   std::vector<planner::Parameter> parameters;
-  for (std::size_t i = 0; i < execute.args.size(); ++i) {
+  for (std::size_t i = 0; i < prepared->types.size(); ++i) {
     const auto& value = rows.front()[i];
     run.bind.values.push_back(
         {.is_null = !value, .bytes = value ? std::string_view(*value) : std::string_view()});

@@ -71,6 +71,10 @@ Session::Ready Session::ensure_backend(ShardId where) {
   }
   if (where == 0) where = away_.empty() ? home() : away_.front().shard;
   if (take_up(where)) return ensure_begun();
+  if (txn_.whole) {
+    backend_error_ = joins_too_late(where);
+    return Ready::kRejected;
+  }
   auto pool = pool_of(where);
   if (!pool) {
     backend_error_ = std::move(pool).error();
@@ -116,7 +120,7 @@ bool Session::leave_place() {
         wire::append_execute(out, "", 0);
         relay_.expect({.kind = Expected::kExecute, .from = Expected::kHidden}, to_client_);
         lease_->unnamed_owner = executor::Backend::kUnknownOwner;
-        txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
+        txn_ = {.open = true, .implicit = true, .begin = "BEGIN", .queried = true};
         begun_ = true;
       }
       wire::append_sync(lease_->out.compose());

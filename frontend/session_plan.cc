@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "executor/moved.h"
+#include "frontend/made_types.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
+#include "parser/scanner.h"
 
 namespace kintsugi::frontend {
 namespace {
@@ -14,11 +16,39 @@ bool says_moved(const executor::FanStep& step) {
   return report && executor::is_moved(report->sqlstate, report->message);
 }
 
+// What PostgreSQL calls a definition that no transaction block may have.
+std::string what_runs_alone(std::string_view text) {
+  parser::Scanner scanner(text);
+  const parser::Token first = scanner.next();
+  std::string word(first.of(text));
+  for (char& c : word) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  if (word == "CREATE" || word == "DROP") return word + " INDEX CONCURRENTLY";
+  if (word == "REINDEX") return "REINDEX CONCURRENTLY";
+  if (word == "ALTER") return "ALTER TABLE ... DETACH CONCURRENTLY";
+  if (word == "ANALYZE" || word == "ANALYSE") return "ANALYZE of all tables over several shards";
+  return word;
+}
+
+// CREATE TABLE ... SHARD BY, REPLICATED or by kintsugi.shard_new_tables is a change of the map, for those for
+// whom ALTER TABLE ... SHARD BY is one. A table that is renamed keeps its place.
+std::optional<Error> may_not_place(const planner::Ddl& ddl, std::string_view text, const admin::Actor& who) {
+  parser::Scanner scanner(text);
+  if (ddl.record.empty() || who.role == admin::Role::kAdmin ||
+      !parser::is_keyword(text, scanner.next(), "create"))
+    return std::nullopt;
+  return Error{
+      .sqlstate = std::string(sqlstate::kInsufficientPrivilege),
+      .message = "permission denied: CREATE TABLE of a sharded or replicated table needs the role admin",
+      .hint = "\"" + who.name + "\" has the role " + std::string(admin::name_of(who.role)) + "."};
+}
+
 }  // namespace
 
 // Several shards that may write, outside a transaction, are one of the router's own: all or nothing.
 io::Task<StatementEnd> Session::run_plan(Run run) {
   StatementEnd end;
+  if (Status spelt = spell_made_types(&run.plan, &run, *worker_.routing().catalog, standard_strings()); !spelt)
+    co_return StatementEnd::refused(spelt.error());
   plan_begins();
   std::vector<ShardId> begun;  // before it
   for (const Place& place : away_) {
@@ -45,7 +75,23 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   if (own_transaction) {
     txn_ = {.open = true,
             .implicit = true,
-            .begin = one_snapshot ? "BEGIN ISOLATION LEVEL REPEATABLE READ" : "BEGIN"};
+            .begin = one_snapshot ? "BEGIN ISOLATION LEVEL REPEATABLE READ" : "BEGIN",
+            .queried = true};
+  }
+  // A definition needs no snapshot, and some may have none.
+  if (own_transaction && spans && writes && !std::holds_alternative<planner::Ddl>(run.plan) &&
+      worker_.map()->shards().size() > 1) {
+    auto taking = take_one_snapshot();
+    co_await std::move(taking);
+    if (backend_error_) {
+      end = StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+      txn_.failed = true;
+      auto ending = end_implicit();
+      (void)co_await std::move(ending);
+      checks_ = false;
+      plan_ends();
+      co_return end;
+    }
   }
   if (auto* route = std::get_if<planner::Route>(&run.plan)) {
     auto running = run_route(*route, &run);
@@ -84,6 +130,7 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   }
   checks_ = false;
   if (end.failed) ++measured_.failed;
+  if (!end.failed) deadlocked_ = false;  // it was too late for that
   plan_ends();
   if (!own_transaction) {
     if (end.moved) {
@@ -96,6 +143,7 @@ io::Task<StatementEnd> Session::run_plan(Run run) {
   auto ending = end_implicit();
   StatementEnd ended = co_await std::move(ending);
   if (ended.failed && !end.failed) end = std::move(ended);
+  end.again = end.failed && deadlocked_ && !end.told && some != nullptr;
   co_return end;
 }
 
@@ -218,6 +266,14 @@ io::Task<Result<std::unique_ptr<executor::Fan>>> Session::fan_for(planner::FanOu
     look_at_ = shards.front();
     look_effects_ |= run->effects;
   }
+  if (fan_out.writes && shards.size() > 1 && !std::holds_alternative<planner::Ddl>(run->plan) &&
+      (fan_out.merge.kind == planner::Merge::Kind::kOne || worker_.shared().in_turn())) {
+    // The home shard, where SELECT ... FOR UPDATE of a copy locks; or the first.
+    const auto first = std::ranges::min_element(
+        fan_out.tasks, {},
+        [home = home()](const planner::ShardTask& task) { return std::pair(task.shard != home, task.shard); });
+    request.lead = static_cast<std::size_t>(first - fan_out.tasks.begin());
+  }
   request.merge = std::move(fan_out.merge);
   co_return std::make_unique<executor::Fan>(std::move(request));
 }
@@ -273,13 +329,15 @@ io::Task<StatementEnd> Session::run_ddl(planner::Ddl ddl, Run* run) {
   all.merge.kind = planner::Merge::Kind::kOne;
   all.writes = true;
   StatementEnd end;
+  if (auto denied = may_not_place(ddl, run->text, actor())) co_return StatementEnd::refused(*denied);
   if (ddl.in_transaction) {
     auto running = run_fan_out(std::move(all), run);
     end = co_await std::move(running);
   } else {
     if (txn_.open && !txn_.implicit) {
       co_return StatementEnd::refused(
-          {.sqlstate = "25001", .message = "this statement cannot run inside a transaction block"});
+          {.sqlstate = "25001",
+           .message = what_runs_alone(run->text) + " cannot run inside a transaction block"});
     }
     txn_ = {};
     std::string done;

@@ -1,9 +1,11 @@
 // The extended protocol where the router itself does what a portal says: statements for several shards, the
-// transaction's ends, Kintsugi's own. Parse only notes the text, Bind makes the plan, Execute is an errand.
+// transaction's ends, Kintsugi's own. Parse only notes the text, Bind makes the plan, Execute is an errand
+// (session_execute.cc).
 #include <algorithm>
 
 #include "admin/commands/command_layer.h"
 #include "executor/describe.h"
+#include "frontend/made_types.h"
 #include "frontend/own_commands.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
@@ -79,6 +81,14 @@ bool Session::is_routers_own(const KnownStatement& known) {
   }
 }
 
+// In a transaction that has failed nothing else is listened to.
+bool Session::may_end_failure(const KnownStatement& known) {
+  if (known.kind != StatementKind::kTransaction) return false;
+  using Kind = parser::Transaction::Kind;
+  const Kind kind = known.tree->get<parser::Transaction>()->kind;
+  return kind != Kind::kBegin && kind != Kind::kSavepoint && kind != Kind::kRelease;
+}
+
 // Parse. kDone: the router keeps it to itself.
 Session::Handled Session::route_parse(const wire::ParseMessage& message, PreparedTextRef* text,
                                       ShardId* where) {
@@ -87,7 +97,7 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     reject_extended(*std::exchange(backend_error_, std::nullopt));
     return Handled::kRejected;
   }
-  if (!names_are_known()) {
+  if (!names_are_known(message.text)) {
     if (lease_ && !leave_place()) return Handled::kBlocked;
     start_errand({.kind = Errand::kAskNames});
     return Handled::kBlocked;
@@ -110,9 +120,14 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     reject_extended(*error);
     return Handled::kRejected;
   }
-  if (is_routers_own(known)) return Handled::kDone;
+  if (is_routers_own(known)) {
+    if (status() != wire::TransactionStatus::kFailed || may_end_failure(known)) return Handled::kDone;
+    reject_extended(aborted());
+    return Handled::kRejected;
+  }
   if (status() == wire::TransactionStatus::kFailed) {
-    if (failed_here()) return Handled::kPass;  // PostgreSQL has the words for it
+    // Whether it is a statement at all PostgreSQL looks at first.
+    if (failed_here() && known.kind == StatementKind::kUnknown) return Handled::kPass;
     reject_extended(aborted());
     return Handled::kRejected;
   }
@@ -125,6 +140,12 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
   if (known.refusal) {
     reject_extended(*known.refusal);
     return Handled::kRejected;
+  }
+  if (takes_the_snapshot(known)) {  // PostgreSQL takes it for Parse already
+    if (lease_ && !leave_place()) return Handled::kBlocked;
+    txn_.due = true;
+    start_errand({.kind = Errand::kHold});
+    return Handled::kBlocked;
   }
   if (planner::depends_on_parameters(*known.analysis, prepared.normal)) {
     // Bind stands right behind, as a rule, and knows where.
@@ -191,6 +212,18 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     reject_extended(*std::exchange(backend_error_, std::nullopt));
     return Handled::kRejected;
   }
+  if (const Portal* taken = find_portal(bind.portal); taken != nullptr) {
+    if (!bind.portal.empty()) {
+      reject_extended(
+          {.sqlstate = "42P03", .message = "cursor \"" + std::string(bind.portal) + "\" already exists"});
+      return Handled::kRejected;
+    }
+    if (taken->fan != nullptr) {  // its rows are still to come
+      if (lease_ && !leave_place()) return Handled::kBlocked;
+      start_errand({.kind = Errand::kDropPortal});
+      return Handled::kBlocked;
+    }
+  }
   if (text == nullptr) {
     if (guarded_ == nullptr || (bind.statement.empty() && unnamed_.valid && is_blank(unnamed_.text)))
       return Handled::kPass;
@@ -199,7 +232,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     reject_extended(planner::outside(guard(), "a prepared statement that this session does not know"));
     return Handled::kRejected;
   }
-  if (!names_are_known()) {
+  if (!names_are_known(text->text)) {
     if (lease_ && !leave_place()) return Handled::kBlocked;
     start_errand({.kind = Errand::kAskNames});
     return Handled::kBlocked;
@@ -210,12 +243,21 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     reject_extended(*error);
     return Handled::kRejected;
   }
+  if (known.kind == StatementKind::kUnknown && must_be_read()) {
+    reject_extended(unread());
+    return Handled::kRejected;
+  }
   if (known.kind == StatementKind::kPlanned && failed_here()) return Handled::kPass;
   if (known.kind == StatementKind::kPlanned && txn_.failed) {
     reject_extended(aborted());
     return Handled::kRejected;
   }
-  if (is_routers_own(known)) return bind_portal(bind, text, {});
+  if (is_routers_own(known)) {
+    if (status() != wire::TransactionStatus::kFailed || may_end_failure(known))
+      return bind_portal(bind, text, {});
+    reject_extended(aborted());
+    return Handled::kRejected;
+  }
   if (txn_.failed && !failed_here()) {
     reject_extended(aborted());
     return Handled::kRejected;
@@ -270,11 +312,12 @@ Session::Handled Session::bind_portal(const wire::BindMessage& bind, const Prepa
     reject_extended(values.error());
     return Handled::kRejected;
   }
-  if (text->described && values->values.size() != text->types.size()) {
+  const std::size_t needed = text->described ? text->types.size() : 0;  // what is the router's own has none
+  if (values->values.size() != needed) {
     reject_extended({.sqlstate = std::string(sqlstate::kProtocolViolation),
                      .message = "bind message supplies " + std::to_string(values->values.size()) +
                                 " parameters, but prepared statement \"" + std::string(bind.statement) +
-                                "\" requires " + std::to_string(text->types.size())});
+                                "\" requires " + std::to_string(needed)});
     return Handled::kRejected;
   }
   portal->bind = std::move(*values);
@@ -329,217 +372,53 @@ void Session::describe_prepared(const PreparedText& prepared) {
   answer(std::move(bytes));
 }
 
-// What one shard says of the statement: all have the same schema, but for what the home shard alone has.
-io::Task<> Session::describe_statement(PreparedTextRef text) {
+// A shard that has all the tables of a statement; 0: any.
+ShardId Session::knows_it(PreparedText& prepared) {
+  const KnownStatement& known = known_of(prepared, nullptr);
   const bool at_home =
-      text->known != nullptr && text->known->analysis && planner::needs_home(*text->known->analysis);
-  auto joining = at_home ? join(home()) : join_any();
-  auto place = co_await std::move(joining);
-  if (!place) {
-    backend_error_ = std::move(place).error();
-    co_return;
-  }
-  executor::Backend* backend = (*place)->lease.get();
-  if (const auto before = opening(**place, false); !before.empty()) {
-    std::string sql;
-    for (const std::string& statement : before) sql.append(statement).append(";\n");
-    auto running = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
-    if (auto done = co_await std::move(running); !done) {
-      backend_error_ = std::move(done).error();
+      known.kind == StatementKind::kPlanned && !known.refusal && planner::needs_home(*known.analysis);
+  return at_home ? home() : 0;
+}
+
+// What one shard says of the statement: all have the same schema, but for what the home shard alone has and the
+// numbers of types that users have made, of which the catalogue knows the home shard's.
+io::Task<> Session::describe_statement(PreparedTextRef text) {
+  bool at_home = text->known != nullptr && text->known->analysis && planner::needs_home(*text->known->analysis);
+  for (;;) {
+    auto joining = at_home ? join(home()) : join_any();
+    auto place = co_await std::move(joining);
+    if (!place) {
+      backend_error_ = std::move(place).error();
       co_return;
     }
-  }
-  auto describing =
-      executor::describe_on(backend, text->text, text->type_oids, &waiter_, Deadline::in(kControlTimeout));
-  auto description = co_await std::move(describing);
-  if (!description) {
-    backend_error_ = std::move(description).error();
-    if (txn_.open) txn_.failed = true;
-    co_return;
-  }
-  text->types = std::move(description->parameter_types);
-  text->row_description = std::move(description->row_description);
-  text->described = true;
-}
-
-io::Task<> Session::execute_portal(std::string name, std::uint64_t max_rows) {
-  Portal* portal = find_portal(name);
-  StatementEnd end;
-  if (portal == nullptr) {
-    end = StatementEnd::refused({.sqlstate = "34000", .message = "portal \"" + name + "\" does not exist"});
-  } else {
-    auto advancing = advance_portal(portal, max_rows);
-    end = co_await std::move(advancing);
-  }
-  if (end.failed) {
-    to_client_.compose() += end.error;
-    if (txn_.open) txn_.failed = true;
-    local_skip_ = true;
-    co_return;
-  }
-  if (end.suspended) {
-    wire::append_empty(to_client_.compose(), server::kPortalSuspended);
-  } else if (!end.tag.empty()) {
-    wire::append_command_complete(to_client_.compose(), end.tag);
-  }
-}
-
-io::Task<StatementEnd> Session::advance_portal(Portal* portal, std::uint64_t max_rows) {
-  const KnownRef known = portal->known;
-  if (known->kind == StatementKind::kTransaction) {
-    auto running = run_transaction(known);
-    StatementEnd end = co_await std::move(running);
-    co_return end;
-  }
-  if (status_everywhere() == wire::TransactionStatus::kFailed) co_return StatementEnd::refused(aborted());
-  switch (known->kind) {
-    case StatementKind::kSession: {
-      auto running = run_session_statement(portal->statement->text, known);
-      StatementEnd end = co_await std::move(running);
-      co_return end;
-    }
-    case StatementKind::kTenant: co_return run_tenant(*known, false);
-    case StatementKind::kOwn: {
-      if (txn_.open && known->tree->get<parser::ShowOwn>() == nullptr) {
-        co_return StatementEnd::refused(
-            {.sqlstate = "25001",
-             .message = "a change of the shard map cannot run inside a transaction block"});
-      }
-      auto running = run_own(portal->statement->text, false, portal->bind.result_formats);
-      StatementEnd end = co_await std::move(running);
-      co_return end;
-    }
-    case StatementKind::kExplainRoute:
-      co_return explain_route(*known, portal->statement->normal, portal->statement->range, false);
-    case StatementKind::kNamed: {
-      auto running = run_named(known, false, portal->bind.result_formats);
-      StatementEnd end = co_await std::move(running);
-      co_return end;
-    }
-    default: break;
-  }
-  if (portal->complete) co_return StatementEnd::complete("SELECT 0");
-  if (portal->fan == nullptr) {
-    auto planning = plan_anew(portal);
-    if (Status planned = co_await std::move(planning); !planned)
-      co_return StatementEnd::refused(planned.error());
-    if (std::holds_alternative<planner::WorkOut>(portal->plan)) {
-      auto working = work_out_portal(portal);
-      if (Status worked = co_await std::move(working); !worked) co_return StatementEnd::refused(worked.error());
-    }
-  }
-  auto* fan_out = std::get_if<planner::FanOut>(&portal->plan);
-  if (portal->fan == nullptr && (fan_out == nullptr || fan_out->writes || max_rows == 0)) {
-    portal->complete = true;
-    auto running = run_portal(portal);
-    StatementEnd end = co_await std::move(running);
-    co_return end;
-  }
-  executor::FanStep step;
-  if (portal->fan == nullptr) {
-    portal->run = {.text = portal->statement->text,
-                   .types = portal->statement->types,
-                   .bind = portal->bind,
-                   .suspendable = true,
-                   .effects = known->effects};
-    checks_ = careful();
-    if (checks_ && !txn_.open)
-      txn_ = {.open = true, .implicit = true, .begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"};
-    plan_begins();
-    auto beginning = begin_fan(*fan_out, &portal->run, max_rows, &portal->fan);
-    auto begun = co_await std::move(beginning);
-    if (!begun) co_return StatementEnd::refused(begun.error());
-    step = std::move(*begun);
-  } else {
-    auto advancing = portal->fan->advance(max_rows);
-    step = co_await std::move(advancing);
-  }
-  if (std::exchange(portal->began, true) == false) {
-    // The snapshots of all its rows are taken.
-    if (step.kind != executor::FanStep::kFailed && lease_has_run_out()) {
-      auto asking = shards_moved_on(false);
-      if (std::optional<Error> why = co_await std::move(asking)) {
-        auto stopping = portal->fan->stop();
-        co_await std::move(stopping);
-        step = {.kind = executor::FanStep::kFailed};
-        wire::append_error(step.error, "ERROR", *why);
+    executor::Backend* backend = (*place)->lease.get();
+    if (const auto before = opening(**place, false); !before.empty()) {
+      std::string sql;
+      for (const std::string& statement : before) sql.append(statement).append(";\n");
+      auto running = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
+      if (auto done = co_await std::move(running); !done) {
+        backend_error_ = std::move(done).error();
+        co_return;
       }
     }
-    checks_ = false;
-    plan_ends();
-  }
-  if (step.kind != executor::FanStep::kSuspended) {
-    portal->fan.reset();
-    portal->complete = true;
-  }
-  co_return end_of(step);
-}
-
-// A portal's plan is made with its Bind, and another map may have come since.
-io::Task<Status> Session::plan_anew(Portal* portal) {
-  while (plan_is_old(portal->version)) {
-    PreparedText& prepared = *portal->statement;
-    portal->version = worker_.routing().version;
-    const KnownStatement& known = known_of(prepared, nullptr);
-    if (known.kind != StatementKind::kPlanned) co_return Status{};
-    KG_CO_TRY(planner::Plan plan, plan_of_bind(prepared, known, {.tail = portal->bind_tail}));
-    portal->known = prepared.known;
-    if (const auto* held = std::get_if<planner::Hold>(&plan); held != nullptr) {
-      auto holding = hold(held->shardlet, portal->version, hold_deadline());
-      co_await std::move(holding);
-      if (backend_error_) co_return fail(*std::exchange(backend_error_, std::nullopt));
-      portal->version = 0;
+    auto describing =
+        executor::describe_on(backend, text->text, text->type_oids, &waiter_, Deadline::in(kControlTimeout));
+    auto description = co_await std::move(describing);
+    if (!description) {
+      backend_error_ = std::move(description).error();
+      if (txn_.open) txn_.failed = true;
+      co_return;
+    }
+    if (!at_home && (*place)->shard != home() &&
+        !std::ranges::all_of(description->parameter_types, is_built_in)) {
+      at_home = true;
       continue;
     }
-    portal->plan = std::move(plan);
+    text->types = std::move(description->parameter_types);
+    text->row_description = std::move(description->row_description);
+    text->described = true;
+    co_return;
   }
-  co_return Status{};
-}
-
-// All of its rows at once.
-io::Task<StatementEnd> Session::run_portal(Portal* portal) {
-  if (auto error = needs_block(*portal->known)) co_return StatementEnd::refused(*error);
-  // What runs between two Syncs is one transaction, also what comes behind this.
-  if (!txn_.open && batch_goes_on_ && planner::writes(portal->plan))
-    txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
-  const Deadline until = hold_deadline();
-  for (;;) {
-    Run run{.plan = portal->plan,
-            .text = portal->statement->text,
-            .types = portal->statement->types,
-            .bind = portal->bind,
-            .effects = portal->known->effects,
-            .on_map = portal->known->kind == StatementKind::kPlanned};
-    measure_plan(portal->known, run.plan);
-    auto running = run_plan(std::move(run));
-    StatementEnd end = co_await std::move(running);
-    auto waiting = wait_to_repeat(&end, portal->version, until);
-    if (!co_await std::move(waiting)) co_return end;
-    auto planning = plan_anew(portal);
-    if (Status planned = co_await std::move(planning); !planned)
-      co_return StatementEnd::refused(planned.error());
-  }
-}
-
-io::Task<> Session::close_portal(std::string name) {
-  if (Portal* portal = find_portal(name); portal != nullptr) {
-    if (portal->fan != nullptr) {
-      auto stopping = portal->fan->stop();
-      co_await std::move(stopping);
-    }
-    portals_.erase(name);
-  }
-  wire::append_empty(to_client_.compose(), server::kCloseComplete);
-}
-
-// Portals live as long as their transaction.
-io::Task<> Session::drop_portals() {
-  for (auto& [name, portal] : portals_) {
-    if (portal->fan == nullptr) continue;
-    auto stopping = portal->fan->stop();
-    co_await std::move(stopping);
-  }
-  portals_.clear();
 }
 
 // In its turn: at once when nothing is outstanding.

@@ -96,45 +96,14 @@ io::Task<StatementEnd> Session::run_pour(planner::Pour pour, Run* run) {
   if (run->describe && !pouring.returning.empty())
     wire::FrameWriter(to_client_.compose(), wire::server::kRowDescription).bytes(pouring.returning);
 
-  PreparedTextRef prepared = with_text({}, std::move(pour.source));
-  std::vector<planner::Parameter> parameters;
-  for (std::size_t i = 0; i < run->bind.values.size(); ++i) {
-    const auto& value = run->bind.values[i];
-    parameters.push_back({.type = i < run->types.size() ? run->types[i] : 0,
-                          .binary = value.binary,
-                          .null = value.is_null,
-                          .bytes = value.bytes});
-  }
-  if (known_of(*prepared, nullptr).kind != StatementKind::kPlanned)
-    co_return StatementEnd::refused(not_worked_out());
-  auto plan = plan_of(known_of(*prepared, nullptr), prepared->normal, 0, parameters);
-  // Either may come after the other: a map that was waited for, values that are then wanted.
-  while (plan) {
-    if (std::holds_alternative<planner::WorkOut>(*plan)) {
-      auto working = work_out(std::get<planner::WorkOut>(*plan));
-      auto worked = co_await std::move(working);
-      if (!worked) co_return StatementEnd::refused(worked.error());
-      prepared = with_text({}, std::move(*worked));
-    } else if (std::holds_alternative<planner::Hold>(*plan)) {
-      auto holding = hold(std::get<planner::Hold>(*plan).shardlet, worker_.routing().version, hold_deadline());
-      co_await std::move(holding);
-      if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
-    } else {
-      break;
-    }
-    const KnownStatement& again = known_of(*prepared, nullptr);
-    if (again.kind != StatementKind::kPlanned) co_return StatementEnd::refused(not_worked_out());
-    plan = plan_of(again, prepared->normal, 0, parameters);
-  }
-  if (!plan) co_return StatementEnd::refused(plan.error());
-  const std::uint32_t effects = prepared->known->effects;
-  Run source{.plan = std::move(*plan), .text = prepared->text, .types = run->types, .bind = run->bind};
+  auto planning = plan_of_part(std::move(pour.source), run);
+  auto planned = co_await std::move(planning);
+  if (!planned) co_return StatementEnd::refused(planned.error());
+  Run source = std::move(*planned);
   source.bind.result_formats.clear();
   for (const std::uint32_t type : pouring.oids)
     source.bind.result_formats.push_back(executor::needs_exact_text(type));
   source.suspendable = true;
-  source.effects = effects;
-  source.on_map = true;
   source.pouring = &pouring;
   auto running = run_plan(std::move(source));
   StatementEnd end = co_await std::move(running);

@@ -307,8 +307,17 @@ io::Task<Result<ShardId>> Session::open_to_read_first(const planner::ReadFirst* 
     auto asking = executor::run_control_query(backend, "SHOW transaction_isolation", &waiter_, deadline);
     auto level = co_await std::move(asking);
     if (!level) co_return fail(std::move(level).error());
-    if (level->at(0).at(0).value_or("").starts_with("read ")) {
+    txn_.isolation = isolation_named(level->at(0).at(0).value_or(""));
+    if (txn_.isolation == Isolation::kEachItsOwn) {
       if (!first->alone) co_return fail(two_moments());
+      // What the catalogue does not know may be a temporary view, of tables that others change.
+      auto looking = executor::run_control_query(backend,
+                                                 "SELECT FROM pg_catalog.pg_class WHERE relkind = 'v' AND "
+                                                 "relnamespace = pg_catalog.pg_my_temp_schema() LIMIT 1",
+                                                 &waiter_, deadline);
+      auto views = co_await std::move(looking);
+      if (!views) co_return fail(std::move(views).error());
+      if (!views->empty()) co_return fail(two_moments());
       co_return where;
     }
   }

@@ -127,6 +127,10 @@ bool Session::plan_is_old(std::uint64_t version) const {
 
 // Whether the statement that ended so may be run again; then it is time to make another plan.
 io::Task<bool> Session::wait_to_repeat(StatementEnd* end, std::uint64_t version, Deadline deadline) {
+  if (end->again && !ended_ && !deadline.passed()) {
+    deadlocked_ = false;
+    co_return true;
+  }
   if (!end->moved || ended_) co_return false;
   if (end->unsent) co_return true;
   auto holding = hold("", version, deadline);
@@ -145,6 +149,11 @@ io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline dead
   if (seen_.ask) {
     auto asking = ask_isolation();
     co_await std::move(asking);
+    co_return;
+  }
+  if (txn_.due) {
+    auto taking = take_one_snapshot();
+    co_await std::move(taking);
     co_return;
   }
   held_ = true;

@@ -9,9 +9,22 @@ namespace kintsugi::frontend {
 
 // Whether the next statement may be looked up; it is asked once for each. Where that failed it may too, and
 // look_up() refuses it.
-bool Session::names_are_known() {
+//
+// The question would be the first query of an open transaction, behind which PostgreSQL takes no SET
+// TRANSACTION any more. What names nothing does without; SHOW kintsugi.shard_new_tables tells of them.
+bool Session::names_are_known(std::string_view text) {
   const bool asked = std::exchange(names_asked_, false);
-  return asked || names_known_ || home() == 0;
+  return asked || names_known_ || home() == 0 || (txn_.open && names_nothing(text));
+}
+
+bool Session::names_nothing(std::string_view text) {
+  parser::Scanner scanner(text);
+  const parser::Token token = scanner.next();
+  if (parser::is_keyword(text, token, "show")) return text.find("shard_new_tables") == std::string_view::npos;
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"set", "reset", "commit", "end", "rollback", "abort", "savepoint",
+                                              "release", "begin", "start"},
+      [&](std::string_view word) { return parser::is_keyword(text, token, word); });
 }
 
 // What of the session's settings the router has to know to read a text as PostgreSQL does.

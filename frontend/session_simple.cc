@@ -52,11 +52,12 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
   parser::StatementSplitter splitter(text, standard_strings());
   parser::Range statement, another;
   if (!splitter.next(statement)) {
+    unnamed_.valid = false;
     wire::append_empty(to_client_.compose(), server::kEmptyQuery);
     wire::append_ready_for_query(to_client_.compose(), status());
     return true;
   }
-  if (!names_are_known()) return start_errand({.kind = Errand::kAskNames});
+  if (!names_are_known(text)) return start_errand({.kind = Errand::kAskNames});
   if (splitter.next(another)) return route_script(frame, text);
 
   bool unknown_names = false;
@@ -68,7 +69,9 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     return true;
   }
   switch (known->kind) {
-    case StatementKind::kUnknown: return pass_query(frame, text, 0, {.known = known.get()});
+    case StatementKind::kUnknown:
+      if (!must_be_read()) return pass_query(frame, text, 0, {.known = known.get()});
+      break;
     case StatementKind::kTransaction:
       if (transaction_passes(*known->tree)) {
         if (!pass_query(frame, text, txn_.open ? here_ : home(), {.known = known.get()})) return false;
@@ -77,16 +80,18 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
       }
       break;
     case StatementKind::kSession:
-      if (begun_places() <= (begun_ ? 1 : 0)) {
+      if (!txn_.failed && begun_places() <= (begun_ ? 1 : 0)) {
         if (!pass_query(frame, text, 0)) return false;
         note_guard_reset(*known);
         note_prelude(*known, text);
         return true;
       }
       break;
-    case StatementKind::kCursor: return pass_query(frame, text, cursor_place(*known->tree));
+    case StatementKind::kCursor:
+      if (!txn_.failed) return pass_query(frame, text, cursor_place(*known->tree));
+      break;
     case StatementKind::kNamed:
-      if (named_passes(*known->tree)) return pass_query(frame, text, home());
+      if (!txn_.failed && named_passes(*known->tree)) return pass_query(frame, text, home());
       break;
     case StatementKind::kTenant:
     case StatementKind::kOwn:
@@ -128,7 +133,10 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
     if (!passes) break;
     parser::Normaliser& normal = worker_.book().scratch;
     const KnownRef known = look_up(text, statement, normal, nullptr);
-    if (known->kind == StatementKind::kUnknown) break;  // PostgreSQL parses all before it runs any
+    if (known->kind == StatementKind::kUnknown) {  // PostgreSQL parses all before it runs any
+      passes = passes && !must_be_read();
+      break;
+    }
     if (known->kind == StatementKind::kSession && !txn_.open) {
       sets = true;
       continue;

@@ -9,6 +9,7 @@
 
 #include "executor/fan.h"
 #include "executor/pool.h"
+#include "frontend/isolation.h"
 #include "frontend/statement_book.h"
 #include "shardmap/shard_map.h"
 #include "wire/client_messages.h"
@@ -35,19 +36,23 @@ struct OpenTransaction {
   // What a shard that joins later has to do first: savepoints, settings of the transaction. In order.
   std::vector<std::string> prelude;
   std::vector<std::string> savepoints;
-  bool sets = false;  // settings have been made in it
-  bool lost = false;  // a shard's part is gone: nothing but an end is possible
+  bool let_go = false;  // it has failed, and holds nothing more on the other shards
+  bool sets = false;    // settings have been made in it
+  bool lost = false;    // a shard's part is gone: nothing but an end is possible
+  // A block's first query takes the snapshot of all that it will see (session_snapshot.cc).
+  Isolation isolation = Isolation::kUnknown;
+  bool queried = false;  // that has come, or the transaction is the router's own
+  bool due = false;      // it has come, and waits for the next errand to take the snapshot
+  bool whole = false;    // which is of all shards: none joins later
 };
 
 // The maps that the statements of the open transaction were planned under, but for the newest: a transaction
 // that keeps one snapshot does not see rows that have changed hands since.
 struct SeenMaps {
-  enum class Isolation : std::uint8_t { kUnknown, kEachItsOwn, kOneSnapshot };
   bool used = false;                     // a statement was planned under the newest
   std::vector<shardmap::MapPtr> before;  // it
   bool forgot = false;                   // there were more
-  Isolation isolation = Isolation::kUnknown;
-  bool ask = false;  // the next errand asks for it
+  bool ask = false;                      // the next errand asks for the transaction's isolation
 };
 
 // How a statement that the router ran itself has ended.
@@ -60,6 +65,7 @@ struct StatementEnd {
   bool unsent = false;  // no shard has heard of it
   bool cut = false;     // there were more rows than Run::most_kept
   bool moved = false;   // the fence of a move has refused it, and it may be run again
+  bool again = false;   // a deadlock has ended it, nothing of it is left, and it may be run again
 
   static StatementEnd complete(std::string tag) { return {.tag = std::move(tag)}; }
   static StatementEnd refused(const Error& error, std::string_view routine = {});
@@ -77,11 +83,13 @@ struct Errand {
     kDescribe,  // what a prepared statement's parameters and columns are
     kExecute,   // a portal of the router's
     kClosePortal,
+    kDropPortal,      // another is bound in its place
     kEndImplicit,     // the router's own transaction, at a Sync
     kAskNames,        // what search_path is
     kRefreshCatalog,  // a name was not found
     kHold,            // a shardlet is being handed over
     kRepeat,          // the fence of a move has refused what was sent
+    kLetGo,           // a transaction over several shards has failed on one
   };
   Kind kind = kNone;
   std::string text;  // the query; the portal's name; the shardlet
@@ -164,6 +172,13 @@ struct Run {
   std::size_t most_kept = SIZE_MAX;     // so many bytes of them: FanRequest::most_kept
 };
 
+// The rows of a portal that has run as a whole and was asked for some of them.
+struct LeftOver {
+  executor::Outbox messages;
+  std::size_t given = 0;  // bytes of them
+  std::string tag;
+};
+
 // What the client has bound and the router will run.
 struct Portal {
   PreparedTextRef statement;
@@ -175,6 +190,7 @@ struct Portal {
   std::unique_ptr<executor::Fan> fan;  // has begun
   bool complete = false;
   bool began = false;  // its fan has been advanced
+  std::unique_ptr<LeftOver> left_over;
   Run run;
 };
 

@@ -2,6 +2,8 @@
 // the end reaches all of them.
 #include <algorithm>
 
+#include "base/sql_quote.h"
+#include "executor/control_round.h"
 #include "executor/two_phase.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
@@ -39,6 +41,17 @@ wire::ErrorReport warning(std::string_view sqlstate, std::string message) {
 
 }  // namespace
 
+// Whether tables may be others under their names from then on, or new ones go elsewhere.
+bool Session::changes_names(const KnownStatement& known) {
+  const auto* set = known.tree->get<parser::Set>();
+  const auto* reset = known.tree->get<parser::Reset>();
+  if (set != nullptr && set->form >= parser::Set::Form::kTransaction) return false;
+  if (set == nullptr && (reset == nullptr || reset->all)) return true;
+  const std::string_view name = set != nullptr ? set->name : reset->name;
+  return name == "search_path" || name == "role" || name == "session_authorization" ||
+         name == "kintsugi.shard_new_tables";
+}
+
 // What a failed transaction still listens to.
 bool Session::ends_failure(std::string_view text) {
   return std::ranges::any_of(std::initializer_list<std::string_view>{"rollback", "commit", "end", "abort"},
@@ -59,6 +72,7 @@ bool Session::transaction_passes(const parser::Statement& statement) {
     return !txn_.open;
   }
   if (!lease_ || !begun_ || begun_places() != 1 || txn_.failed || !txn_.open) return false;
+  if (!portals_.empty()) return false;      // they end with it
   if (!map_changes_.empty()) return false;  // the map learns of them when it ends
   switch (transaction.kind) {
     case Transaction::Kind::kSavepoint:
@@ -97,7 +111,7 @@ void Session::note_savepoint(const Transaction& transaction) {
 // A setting made inside the transaction has to be made on the shards that join later, too.
 void Session::note_prelude(const KnownStatement& known, std::string_view text) {
   if (known.tree->get<parser::Show>() != nullptr) return;
-  names_known_ = false;
+  if (changes_names(known)) names_known_ = false;
   if (!txn_.open) return;
   txn_.prelude.emplace_back(text);
   txn_.sets = true;
@@ -105,12 +119,13 @@ void Session::note_prelude(const KnownStatement& known, std::string_view text) {
 
 // The statement itself, on every shard that takes part.
 io::Task<Status> Session::run_on_begun(std::string text) {
+  std::vector<executor::ControlOrder> orders;
   for (Place& place : away_) {
-    if (!place.begun) continue;
-    auto running =
-        executor::run_control_query(place.lease.get(), text, &waiter_, Deadline::in(kControlTimeout));
-    auto done = co_await std::move(running);
-    if (!done) co_return fail(std::move(done).error());
+    if (place.begun) orders.push_back({place.lease.get(), text});
+  }
+  auto running = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
+  for (executor::ControlAnswer& answer : co_await std::move(running)) {
+    if (!answer.rows) co_return fail(std::move(answer.rows).error());
   }
   co_return Status{};
 }
@@ -122,6 +137,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
   switch (transaction.kind) {
     case Transaction::Kind::kBegin: {
       const std::string tag = transaction.start ? "START TRANSACTION" : "BEGIN";
+      if (open && txn_.failed) co_return StatementEnd::refused(aborted());
       if (open) {
         wire::append_notice(to_client_.compose(),
                             warning("25001", "there is already a transaction in progress"));
@@ -146,6 +162,8 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
         wire::append_notice(to_client_.compose(), warning("25P01", "there is no transaction in progress"));
         if (!txn_.open || begun_places() == 0) co_return StatementEnd::complete(commit ? "COMMIT" : "ROLLBACK");
       }
+      auto dropping = drop_portals();
+      co_await std::move(dropping);
       const std::string begin = txn_.begin;
       const bool fails = status_everywhere() == wire::TransactionStatus::kFailed;
       StatementEnd ended;
@@ -186,7 +204,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
       if (!done) co_return StatementEnd::refused(std::move(done).error());
       note_savepoint(transaction);
       txn_.prelude.push_back(text);
-      if (transaction.kind == Transaction::Kind::kRollbackTo) txn_.failed = false;
+      if (transaction.kind == Transaction::Kind::kRollbackTo) txn_.failed = txn_.let_go = false;
       co_return StatementEnd::complete(is_new                                            ? "SAVEPOINT"
                                        : transaction.kind == Transaction::Kind::kRelease ? "RELEASE"
                                                                                          : "ROLLBACK");
@@ -215,6 +233,32 @@ wire::TransactionStatus Session::status_everywhere() const {
     }
   }
   return status();
+}
+
+// What a transaction has locked PostgreSQL lets go of when it fails, and does not wait for the client's
+// ROLLBACK. So the parts that have not failed themselves go back to where they would be.
+bool Session::has_to_let_go() const {
+  if (!txn_.open || txn_.implicit || txn_.let_go) return false;
+  const bool failed = txn_.failed || (lease_ && lease_->status == wire::TransactionStatus::kFailed);
+  return failed && std::ranges::any_of(away_, [](const Place& place) {
+           return place.begun && place.lease->status == wire::TransactionStatus::kInTransaction;
+         });
+}
+
+io::Task<> Session::let_go() {
+  txn_.let_go = true;
+  const bool whole = txn_.savepoints.empty();
+  std::vector<executor::ControlOrder> orders;
+  for (Place& place : away_) {
+    if (!place.begun || place.lease->broken || place.lease->status != wire::TransactionStatus::kInTransaction)
+      continue;
+    orders.push_back(
+        {place.lease.get(),
+         whole ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT " + quote_identifier(txn_.savepoints.back())});
+    if (whole) place.begun = place.wrote = false;
+  }
+  auto running = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
+  (void)co_await std::move(running);
 }
 
 // Nothing is in use: all parts of the transaction are away.
@@ -267,6 +311,7 @@ io::Task<StatementEnd> Session::commit_everywhere() {
                         .must_decide = (place.pins & executor::kPinTemporary) != 0});
   }
   StatementEnd end;
+  std::vector<ShardId> left;
   if (lost) {
     auto rolling_back = roll_back_everywhere();
     co_await std::move(rolling_back);
@@ -290,12 +335,16 @@ io::Task<StatementEnd> Session::commit_everywhere() {
     to_client_.compose() += outcome.asides;
     end.failed = outcome.kind != executor::CommitOutcome::kCommitted;
     end.error = std::move(outcome.error);
-    if (!outcome.unsettled.empty()) note_unsettled(outcome.unsettled);
+    if (!outcome.unsettled.empty()) left = note_unsettled(outcome.unsettled);
   }
   release_places();
   if (end.failed) {
     forget_changes();
     co_return end;
+  }
+  if (!left.empty()) {
+    auto waiting = wait_until_seen(std::move(left));
+    co_await std::move(waiting);
   }
   auto settling = settle_definitions();
   if (Status settled = co_await std::move(settling); !settled) co_return StatementEnd::refused(settled.error());

@@ -36,14 +36,15 @@ std::vector<std::string> schemas_of(std::string_view search_path, std::string_vi
   return schemas;
 }
 
-// kintsugi.tenant is the router's own.
-bool is_tenant(const parser::Statement& statement) {
-  constexpr std::string_view kName = "kintsugi.tenant";
+// kintsugi.tenant is the router's own; kintsugi.shard_new_tables is shown by it, as a shard that was never told
+// has none.
+bool is_own_setting(const parser::Statement& statement) {
+  constexpr std::string_view kName = "kintsugi.tenant", kNewTables = "kintsugi.shard_new_tables";
   const auto* set = statement.get<parser::Set>();
   const auto* reset = statement.get<parser::Reset>();
   const auto* show = statement.get<parser::Show>();
   return (set != nullptr && set->name == kName) || (reset != nullptr && reset->name == kName) ||
-         (show != nullptr && show->name == kName);
+         (show != nullptr && (show->name == kName || show->name == kNewTables));
 }
 
 std::optional<Error> foreign_snapshot(const parser::Statement& statement) {
@@ -56,7 +57,7 @@ std::optional<Error> foreign_snapshot(const parser::Statement& statement) {
 
 StatementKind kind_of(const parser::Statement& statement) {
   using namespace parser;
-  if (is_tenant(statement)) return StatementKind::kTenant;
+  if (is_own_setting(statement)) return StatementKind::kTenant;
   if (statement.get<Transaction>() != nullptr) return StatementKind::kTransaction;
   if (statement.get<Set>() != nullptr || statement.get<Reset>() != nullptr ||
       statement.get<Show>() != nullptr || statement.get<Discard>() != nullptr) {

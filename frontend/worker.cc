@@ -209,6 +209,22 @@ void Worker::ask_load(std::function<void(const admin::RouterLoad& load)> tell) {
   });
 }
 
+void Worker::ask_held_up(std::function<void(std::vector<executor::HeldUp>)> tell) {
+  loop_.post([this, tell = std::move(tell)] {
+    std::vector<executor::HeldUp> all;
+    for (const auto& [number, session] : sessions_) {
+      if (auto held = session->held_up()) all.push_back(std::move(*held));
+    }
+    tell(std::move(all));
+  });
+}
+
+void Worker::break_off(const executor::HeldUp& transaction) {
+  loop_.post([this, number = static_cast<std::uint32_t>(transaction.session), since = transaction.since] {
+    if (const auto at = sessions_.find(number); at != sessions_.end()) at->second->break_off(since);
+  });
+}
+
 void Worker::ask_route(std::string text, std::string user,
                        std::function<void(Result<std::vector<std::string>> lines)> tell) {
   loop_.post([this, text = std::move(text), user = std::move(user), tell = std::move(tell)] {

@@ -15,9 +15,11 @@
 #include "admin/commands/command_queue.h"
 #include "base/config.h"
 #include "base/io/gate.h"
+#include "executor/deadlock.h"
 #include "executor/lookout.h"
 #include "executor/moments.h"
 #include "executor/pool.h"
+#include "executor/witness.h"
 #include "frontend/catalog_source.h"
 #include "frontend/load_counter.h"
 #include "frontend/map_source.h"
@@ -51,6 +53,14 @@ struct Shared {
   executor::PoolDirectory pools;
   std::shared_ptr<executor::Moments> moments;
   std::vector<std::unique_ptr<Worker>> workers;
+  // Writes over several shards begin on one alone, the same for all: for a while after a deadlock, when they
+  // are to be expected.
+  [[nodiscard]] bool in_turn() const {
+    return Deadline::Clock::now().time_since_epoch().count() < in_turn_until_.load();
+  }
+  void note_deadlock() {
+    in_turn_until_ = (Deadline::Clock::now() + std::chrono::minutes(1)).time_since_epoch().count();
+  }
   std::atomic<int> clients{0};      // logged in or logging in as a session
   std::atomic<int> connections{0};  // accepted sockets
 
@@ -70,6 +80,7 @@ struct Shared {
                                                                 const std::optional<wire::ScramKeys>& keys);
 
  private:
+  std::atomic<Deadline::Clock::rep> in_turn_until_{INT64_MIN};
   std::mutex tls_mutex_;
   std::shared_ptr<const io::TlsContext> tls_;
   std::mutex logins_mutex_;
@@ -101,6 +112,10 @@ class Worker final : public io::EventTarget {
   [[nodiscard]] const Services& services() const { return *services_; }
   // From any thread: `tell` is called on this one with what has been counted here.
   void ask_load(std::function<void(const admin::RouterLoad& load)> tell);
+  // From any thread: `tell` is called on this one with the transactions over several shards that wait.
+  void ask_held_up(std::function<void(std::vector<executor::HeldUp>)> tell);
+  // From any thread: the client gets 40P01, unless the session has gone on.
+  void break_off(const executor::HeldUp& transaction);
   // From any thread: as EXPLAIN (ROUTE) of a session with the default settings.
   void ask_route(std::string text, std::string user,
                  std::function<void(Result<std::vector<std::string>> lines)> tell);
@@ -121,6 +136,7 @@ class Worker final : public io::EventTarget {
   [[nodiscard]] io::Gate& gate() { return gate_; }
   [[nodiscard]] executor::ThreadPools& pools() { return pools_; }
   [[nodiscard]] executor::Lookout& lookout() { return lookout_; }
+  [[nodiscard]] executor::Witness& witness() { return witness_; }
   [[nodiscard]] char* scratch() { return scratch_.data(); }
   [[nodiscard]] bool shutting_down() const { return shutting_down_; }
   [[nodiscard]] bool ending() const { return ending_; }
@@ -171,6 +187,7 @@ class Worker final : public io::EventTarget {
   executor::ThreadPools pools_;
   io::Gate gate_;  // sessions, connections being made like new, the lookout
   executor::Lookout lookout_{loop_, gate_};
+  executor::Witness witness_{loop_, gate_};
   io::Gate cancels_;  // cancel requests: those of the last sessions too
   io::Gate stopper_;  // what waits for the gates
   std::unordered_map<std::uint32_t, Session*> sessions_;

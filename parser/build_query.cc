@@ -71,8 +71,7 @@ void TreeBuilder::check_options(G::QueryBodyContext* c, const Query& outer) {
         if (offset && inner->offset != nullptr) refuse(where, "multiple OFFSET clauses not allowed");
         if (!offset && !inner->limit_clause.empty()) refuse(where, "multiple LIMIT clauses not allowed");
       }
-      if (inner->offset != nullptr || !inner->limit_clause.empty())
-        refuse(nullptr, "multiple limit options not allowed");
+      if (inner->with_ties) refuse(nullptr, "multiple limit options not allowed");
     }
     if (outer.with != nullptr && inner->with != nullptr)
       refuse(static_cast<Rule*>(c->parent)->start, "multiple WITH clauses not allowed");

@@ -301,7 +301,8 @@ void GrammarTokens::match_parentheses() {
       if (tokens_[i - 1].token().kind != TokenKind::kIdentifier) return false;
       const Keyword* keyword = find_keyword(tokens_[i - 1].token().of(text_));
       return keyword != nullptr && keyword->category != KeywordCategory::kReserved && before != Grammar::K_IN &&
-             before != Grammar::K_EXISTS && before != Grammar::K_COPY && before != Grammar::K_EXPLAIN;
+             before != Grammar::K_EXISTS && before != Grammar::K_COPY && before != Grammar::K_EXPLAIN &&
+             before != Grammar::K_JOIN && before != Grammar::K_MATERIALIZED;
     }();
     if (closed_[i] == behind)
       tokens_[i].set_type(Grammar::LPAREN_WRAP);

@@ -79,7 +79,6 @@ std::string_view visible_name(const parser::TableRef& ref) {
 
 void take_tables(Analyzer& analyzer, Analysis& analysis) {
   bool system = false;
-  bool replicated = false;
   for (const RelationUse& use : analyzer.uses) {
     switch (use.kind) {
       case Kind::kSharded: {
@@ -93,10 +92,7 @@ void take_tables(Analyzer& analyzer, Analysis& analysis) {
           analysis.maps.push_back(use.table->map);
         break;
       }
-      case Kind::kReplicated:
-        replicated = true;
-        analysis.replicated_target |= use.target;
-        break;
+      case Kind::kReplicated: analysis.replicated_target |= use.target; break;
       case Kind::kSystem: system = true; break;
       case Kind::kHome:
       case Kind::kUnknown: analysis.home = true; break;
@@ -107,7 +103,6 @@ void take_tables(Analyzer& analyzer, Analysis& analysis) {
                     !analyzer.reads_tables.empty();
   analysis.anywhere = !analysis.home && !system && !analyzer.unknown_names && analyzer.one_place.empty() &&
                       analyzer.reads_tables.empty() && !analyzer.locks && !analyzer.into && !analyzer.modifies;
-  (void)replicated;
   if (analysis.maps.size() == 1) {
     const shardmap::Mapping* mapping = analyzer.map().mapping(analysis.maps.front());
     std::optional<std::vector<Source>> point;
@@ -234,6 +229,9 @@ void add_ownership(Analyzer& analyzer, Analysis& analysis, TextEdits& edits, con
     }
     edits_of(unit.parent).replace(unit.ref->name.range, TextTemplate{piece});
   }
+  if (!analyzer.guarded_view.empty())
+    analysis.unhideable =
+        "rows of the view " + analyzer.guarded_view + " that are on their way cannot be left out here";
   if (!analysis.owned.empty()) analysis.own = edits.make(analyzer.whole);
 }
 
@@ -336,6 +334,16 @@ void analyse_query(Analyzer& analyzer, const parser::Query& query, Analysis& ana
 
 namespace {
 
+// Rows of copies are locked on the home shard, where their writes begin; who locks them beside a sharded
+// table's would lock the copy of that row's shard, and two of them the same row of two copies.
+std::optional<Error> locked_elsewhere(const Analyzer& analyzer, const Analysis& analysis) {
+  if (analyzer.locked_copy().empty() || analysis.tables.empty()) return std::nullopt;
+  return refused(
+      "FOR UPDATE of rows of the replicated table " + analyzer.locked_copy() + " beside a sharded one",
+      "Say with OF which tables' rows are to be locked, and lock those of the replicated table with a "
+      "SELECT of its own.");
+}
+
 struct AnalyseBody {
   Analyzer& analyzer;
   Analysis& analysis;
@@ -362,6 +370,17 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
     analysis->units.push_back({unit.begin - begin, unit.end - begin});
   Analyzer analyzer(*statement, normal, begin, names, catalog, map);
   std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
+  auto error = written_elsewhere(analyzer);
+  if (!error) error = locked_elsewhere(analyzer, *analysis);
+  if (error) {
+    analysis->fixed.reset();
+    analysis->insert.reset();
+    analysis->work_out.reset();
+    analysis->pour.reset();
+    analysis->tables.clear();
+    analysis->point.reset();
+    analysis->several = std::move(*error);
+  }
   place_setval(analyzer, statement->body(), *analysis);
   place_sequence_read(analyzer, statement->body(), *analysis);
   analysis->whole = analyzer.whole;
@@ -372,10 +391,16 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   if (analysis->pour || (!std::holds_alternative<std::monostate>(analysis->several) &&
                          !std::holds_alternative<Error>(analysis->several)))
     analysis->times = one_time_for_all(analyzer);
+  if (!analyzer.guarded_view.empty() && !analyzer.view_times.empty() &&
+      !std::holds_alternative<std::monostate>(analysis->several))
+    analysis->several = refused("over several shards, the view " + analyzer.guarded_view +
+                                    ", which says the time and whose tables have row-level security",
+                                "Say with = which sharding key the statement is for.");
   analysis->folds = keys_worked_out(analyzer, analysis->times.has_value());
-  // A table that is nowhere, beside sharded ones: no shard can say so for all, unless the rows come to the home
-  // shard, where it may be a temporary one.
-  if (!analysis->tables.empty() && !std::holds_alternative<GatherTemplate>(analysis->several))
+  // A table that is nowhere, beside sharded ones: no shard can say so for all, unless it is read or written on
+  // the home shard, where it may be a temporary one.
+  if (!analysis->tables.empty() && !std::holds_alternative<GatherTemplate>(analysis->several) &&
+      !std::holds_alternative<ReadFirstTemplate>(analysis->several))
     for (const RelationUse& use : analyzer.uses)
       if (use.kind == RelationUse::Kind::kUnknown) {
         AnalysisOutcome outcome;

@@ -41,6 +41,18 @@ void analyse_insert(Analyzer& analyzer, const parser::Insert& insert, Analysis& 
 
 // Whether each shard would make a value of its own for the column: "the default of column x"; empty: no.
 std::string own_default(const Column& column);
+// What the trigger's function does elsewhere than on the shard of its row, or otherwise on each shard.
+std::optional<Error> trigger_elsewhere(const Analyzer& analyzer, const RelationUse& table,
+                                       const Function& function);
+// The same of CREATE RULE and CREATE POLICY.
+std::optional<Error> text_elsewhere(const Analyzer& analyzer, const RelationUse& table, std::string_view text,
+                                    bool rule);
+// Of those that a table has now, whatever they were when they were made.
+std::optional<Error> triggers_elsewhere(const Analyzer& analyzer, const RelationUse& table);
+// Of the statement's functions and of the tables that it writes to.
+std::optional<Error> written_elsewhere(const Analyzer& analyzer);
+// Its default may be another value on each shard.
+bool is_made(const Column& column);
 
 // Everything that is neither a query nor a write: COPY, EXPLAIN, cursors, definitions.
 void analyse_utility(Analyzer& analyzer, const parser::StatementBody& body, Analysis& analysis);

@@ -34,7 +34,16 @@ constexpr std::string_view kPlaceStable[] = {"txid_current",
                                              "pg_postmaster_start_time",
                                              "pg_conf_load_time",
                                              "pg_is_in_recovery",
-                                             "pg_backend_pid"};
+                                             "pg_backend_pid",
+                                             "current_database"};
+
+constexpr std::string_view kSystemColumns[] = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"};
+
+// A table by its name, which means the same on every shard.
+bool is_regclass(const parser::Expr* expr) {
+  const auto* cast = as<parser::Cast>(expr);
+  return cast != nullptr && cast->type->name.name() == "regclass";
+}
 
 template <std::size_t N>
 bool among(const std::string_view (&names)[N], std::string_view name) {
@@ -78,6 +87,16 @@ const Scope* Analyzer::scope_of(const Scope& scope, const parser::ColumnRef& ref
   return at;
 }
 
+void Analyzer::note_whole_row(const parser::ColumnRef& ref, const ScopeItem& item) {
+  whole_row = true;
+  // A WITH that is used twice is read twice.
+  if (item.relation != nullptr &&
+      std::none_of(whole_rows.begin(), whole_rows.end(), [&](const WholeRow& other) {
+        return other.unit == unit_ && other.range.begin == ref.range.begin;
+      }))
+    whole_rows.push_back({unit_, ref.range, item.alias, item.ref, item.relation});
+}
+
 void Analyzer::walk_column(const parser::ColumnRef& ref, Block& block) {
   if (ref.star) {
     for (const Scope* at = block.scope; at != nullptr; at = at->parent)
@@ -90,17 +109,19 @@ void Analyzer::walk_column(const parser::ColumnRef& ref, Block& block) {
   const FoundColumn found = find_column(*block.scope, ref);
   if (found.column != nullptr) {
     if (!inside_.empty()) speaks_of(scope_of(*block.scope, ref));
+    if (found.column->use >= 0) named_columns.push_back({found.column->use, found.column->column, ref.range});
     return need(*found.column);
   }
   if (ref.parts.size() == 1) {
     // An alias alone is its whole row.
     for (const Scope* at = block.scope; at != nullptr; at = at->parent)
       if (const ScopeItem* item = find_item(*at, ref.column())) {
-        whole_row = true;
+        note_whole_row(ref, *item);
         speaks_of(at);
         return need_all(*item);
       }
   }
+  if (among(kSystemColumns, ref.column())) system_column = system_value = ref.column();
   // ORDER BY what the select list calls so.
   const bool own_output =
       block.select != nullptr && ref.parts.size() == 1 &&
@@ -147,7 +168,7 @@ void Analyzer::note_time(const parser::FuncCall& call) {
 }
 
 void Analyzer::note_name_of(const parser::Target& target) {
-  if (unit_ != 0 || !target.alias.text.empty()) return;
+  if (!target.alias.text.empty()) return;
   const parser::Expr* named = target.expr;
   for (;;) {
     const parser::Expr* inner = nullptr;
@@ -160,6 +181,11 @@ void Analyzer::note_name_of(const parser::Target& target) {
     if (inner == nullptr) break;
     named = inner;
   }
+  for (WholeRow& row : whole_rows)
+    if (row.unit == unit_ && named != nullptr && row.range.begin == named->range.begin &&
+        row.range.end == named->range.end)
+      row.name_at = target.range.end;
+  if (unit_ != 0) return;
   const auto* call = as<parser::FuncCall>(named);
   if (call == nullptr || std::none_of(time_calls.begin(), time_calls.end(), [&](const parser::Range& time) {
         return time.begin == call->range.begin && time.end == call->range.end;
@@ -169,9 +195,12 @@ void Analyzer::note_name_of(const parser::Target& target) {
 }
 
 void Analyzer::look_into(const Function& function) {
-  if (!reads_sharded.empty()) return;
   for (const shardmap::Table* table : map_.tables()) {
-    if (table->kind != shardmap::TableKind::kSharded) continue;
+    if (table->kind == shardmap::TableKind::kReplicated && writes_copies.empty() &&
+        std::binary_search(function.writes.begin(), function.writes.end(), table->name))
+      writes_copies =
+          function.name + ", which writes to the replicated table " + table->schema + "." + table->name;
+    if (table->kind != shardmap::TableKind::kSharded || !reads_sharded.empty()) continue;
     if (std::binary_search(function.mentions.begin(), function.mentions.end(), table->name))
       reads_sharded = function.name + ", which names the sharded table " + table->schema + "." + table->name;
   }
@@ -192,6 +221,7 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
         own = true;
       }
     block.aggregates = true;
+    block.aggregate_calls.push_back(&call);
     if (outer_only && !own)
       for (Block* each = &block; each != nullptr; each = each->outer)
         each->problem = "an aggregate in a subquery over the columns of the query outside";
@@ -199,6 +229,7 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
   const std::string_view name = call.name.name();
   note_setval(*this, call);
   if (call.special && among(kSessionTime, name)) note_time(call);
+  if (call.special && name == "current_catalog" && one_place.empty()) one_place = name;
   if (!call.special) {
     const Function* function = function_of(call);
     if (function == nullptr) {
@@ -235,7 +266,16 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
                                                    "pg_database_size"};
     if (among(kByName, name) && one_place.empty()) one_place = name;
   }
-  for (const parser::Argument& arg : call.args) walk(arg.value, block);
+  for (const parser::Argument& arg : call.args) {
+    walk(arg.value, block);
+    // f(c.*) gets the row.
+    if (const auto* ref = as<parser::ColumnRef>(arg.value); ref != nullptr && ref->star)
+      for (const Scope* at = block.scope; at != nullptr; at = at->parent)
+        if (const ScopeItem* item = find_item(*at, ref->qualifier())) {
+          note_whole_row(*ref, *item);
+          break;
+        }
+  }
   for (const parser::SortItem& item : call.order_by) walk(item.expr, block);
   for (const parser::SortItem& item : call.within_group) walk(item.expr, block);
   walk(call.filter, block);
@@ -262,6 +302,7 @@ bool Analyzer::linked(const Distribution& inner, const Block& block) const {
 void Analyzer::walk_subquery(const parser::Subquery& subquery, Block& block) {
   walk(subquery.test, block);
   inside_.push_back({block.scope});
+  exists_ = subquery.form == parser::Subquery::Form::kExists;
   const Shape shape = query(*subquery.query, block.scope, &block);
   const bool alone = inside_.back().alone;
   inside_.pop_back();
@@ -324,8 +365,13 @@ void Analyzer::walk(const parser::Expr* expr, Block& block) {
     }
     case ExprKind::kOperator: {
       const auto& node = *as<parser::Operator>(expr);
+      const std::string value_before = system_value;
       walk(node.left, block);
-      return walk(node.right, block);
+      walk(node.right, block);
+      if ((as<parser::ColumnRef>(node.left) != nullptr && as<parser::ColumnRef>(node.right) != nullptr) ||
+          (system_value == "tableoid" && (is_regclass(node.left) || is_regclass(node.right))))
+        system_value = value_before;
+      return;
     }
     case ExprKind::kBool:
       for (const parser::Expr* arg : as<parser::BoolExpr>(expr)->args) walk(arg, block);
@@ -377,7 +423,14 @@ void Analyzer::walk(const parser::Expr* expr, Block& block) {
     case ExprKind::kRow:
       for (const parser::Expr* each : as<parser::Row>(expr)->elements) walk(each, block);
       return;
-    case ExprKind::kCast: return walk(as<parser::Cast>(expr)->arg, block);
+    case ExprKind::kCast: {
+      const parser::Expr* arg = as<parser::Cast>(expr)->arg;
+      const std::string value_before = system_value;
+      walk(arg, block);
+      if (system_value == "tableoid" && as<parser::ColumnRef>(arg) != nullptr && is_regclass(expr))
+        system_value = value_before;
+      return;
+    }
     case ExprKind::kCollate: return walk(as<parser::Collate>(expr)->arg, block);
     case ExprKind::kAtTimeZone: {
       const auto& node = *as<parser::AtTimeZone>(expr);

@@ -1,4 +1,4 @@
-// FROM: tables, views, subqueries and their joins.
+// FROM: what stands in it, and how it is joined.
 #include <algorithm>
 
 #include "planner/analyzer.h"
@@ -25,171 +25,6 @@ TermId Analyzer::new_term(int use, int column) {
   return static_cast<TermId>(terms_.size()) - 1;
 }
 
-const NameContext::NewTable* Analyzer::new_table(const parser::QualifiedName& name) const {
-  for (const NameContext::NewTable& fresh : names_.new_tables) {
-    if (fresh.table.name != name.name()) continue;
-    const auto& path = names_.search_path;
-    if (name.schema().empty() ? std::find(path.begin(), path.end(), fresh.table.schema) != path.end()
-                              : name.schema() == fresh.table.schema)
-      return &fresh;
-  }
-  return nullptr;
-}
-
-bool Analyzer::is_gone(const parser::QualifiedName& name, const Relation* relation) const {
-  return std::any_of(names_.gone_tables.begin(), names_.gone_tables.end(), [&](const auto& gone) {
-    if (gone.second != name.name()) return false;
-    if (relation != nullptr) return gone.first == relation->schema;
-    const auto& path = names_.search_path;
-    return name.schema().empty() ? std::find(path.begin(), path.end(), gone.first) != path.end()
-                                 : name.schema() == gone.first;
-  });
-}
-
-RelationUse Analyzer::resolve(const parser::QualifiedName& name) {
-  RelationUse use;
-  use.display =
-      std::string(name.schema().empty() ? "" : std::string(name.schema()) + ".") + std::string(name.name());
-  const std::string_view wanted = name.name();
-  if (name.schema().empty()) {
-    if (std::find(names_.temporary_tables.begin(), names_.temporary_tables.end(), wanted) !=
-        names_.temporary_tables.end()) {
-      use.kind = RelationUse::Kind::kHome;
-      return use;
-    }
-    use.relation = catalog_.find_relation(names_.search_path, wanted);
-  } else {
-    use.relation = catalog_.relation(name.schema(), wanted);
-  }
-  if (const NameContext::NewTable* fresh = new_table(name)) {
-    use.table = &fresh->table;
-    use.relation = fresh->relation.get();
-    use.display = fresh->table.display();
-    if (use.relation != nullptr) use.needed.assign(use.relation->columns.size(), false);
-  } else if (is_gone(name, use.relation)) {
-    use.relation = nullptr;
-  } else if (use.relation != nullptr) {
-    use.display = use.relation->display();
-    use.needed.assign(use.relation->columns.size(), false);
-    if (use.relation->is_system()) {
-      use.kind = RelationUse::Kind::kSystem;
-      return use;
-    }
-    // A partition or child is placed as what it belongs to.
-    const Relation* at = use.relation;
-    for (int guard = 0; at != nullptr && guard < 32; ++guard) {
-      use.table = map_.table(at->schema, at->name);
-      if (use.table != nullptr || at->parents.empty()) break;
-      at = catalog_.relation_displayed(at->parents.front());
-    }
-  } else if (name.schema().empty()) {
-    for (const std::string& schema : names_.search_path)
-      if ((use.table = map_.table(schema, wanted)) != nullptr) break;
-  } else {
-    use.table = map_.table(name.schema(), wanted);
-  }
-  if (use.relation == nullptr) unknown_names = true;
-  if (use.table != nullptr) {
-    switch (use.table->kind) {
-      case shardmap::TableKind::kSharded:
-        use.kind = RelationUse::Kind::kSharded;
-        use.mapping = map_.mapping(use.table->map);
-        break;
-      case shardmap::TableKind::kReplicated: use.kind = RelationUse::Kind::kReplicated; break;
-      case shardmap::TableKind::kHome: use.kind = RelationUse::Kind::kHome; break;
-    }
-    if (use.kind == RelationUse::Kind::kSharded && use.mapping == nullptr)
-      use.kind = RelationUse::Kind::kUnknown;
-  } else {
-    use.kind = use.relation == nullptr ? RelationUse::Kind::kUnknown : RelationUse::Kind::kHome;
-  }
-  return use;
-}
-
-Shape Analyzer::table(const parser::TableRef& ref, Block* outer, std::string_view& schema) {
-  if (ref.name.schema().empty()) {
-    for (std::size_t i = commons_.size(); i-- > 0;)
-      if (commons_[i].unit == unit_ && commons_[i].table->name.text == ref.name.name())
-        return common_table(i, outer);
-  }
-  RelationUse use = resolve(ref.name);
-  if (use.relation != nullptr && use.relation->kind == RelationKind::kView &&
-      use.kind != RelationUse::Kind::kSystem) {
-    schema = use.relation->schema;
-    return view(*use.relation, ref, outer);
-  }
-  use.ref = &ref;
-  use.unit = unit_;
-  use.block = outer == nullptr ? nullptr : outer->select;
-  use.owner = outer;
-  if (ref.sample != nullptr) samples = true;
-  if (use.relation != nullptr) schema = use.relation->schema;
-  const int index = static_cast<int>(uses.size());
-  Shape shape;
-  if (use.relation != nullptr) {
-    for (std::size_t i = 0; i < use.relation->columns.size(); ++i) {
-      const Column& column = use.relation->columns[i];
-      shape.columns.push_back(
-          {column.name, column.type, column.collation, kNoTerm, index, static_cast<int>(i)});
-    }
-  } else {
-    shape.known = false;
-  }
-  switch (use.kind) {
-    case RelationUse::Kind::kSharded: {
-      shape.distribution.kind = Kind::kSharded;
-      shape.distribution.mapping = use.mapping;
-      KeyTerms key;
-      use.first_term = static_cast<TermId>(terms_.size());
-      for (std::size_t i = 0; i < use.table->key.size(); ++i)
-        key.push_back(new_term(index, static_cast<int>(i)));
-      for (std::size_t i = 0; i < use.table->key.size(); ++i) {
-        const auto found =
-            std::find_if(shape.columns.begin(), shape.columns.end(),
-                         [&](const ScopeColumn& column) { return column.name == use.table->key[i]; });
-        if (found != shape.columns.end())
-          found->term = key[i];
-        else if (!shape.known)
-          shape.columns.push_back({use.table->key[i], 0, {}, key[i], -1, -1});
-      }
-      shape.distribution.keys.push_back(std::move(key));
-      break;
-    }
-    case RelationUse::Kind::kReplicated: break;
-    case RelationUse::Kind::kHome:
-    case RelationUse::Kind::kSystem:
-    case RelationUse::Kind::kUnknown: shape.distribution.kind = Kind::kHome; break;
-  }
-  uses.push_back(std::move(use));
-  return shape;
-}
-
-Shape Analyzer::view(const Relation& relation, const parser::TableRef& ref, Block* outer) {
-  const auto* body = relation.query ? relation.query->get<parser::Query>() : nullptr;
-  if (body == nullptr || depth_ > 16) {
-    opaque = relation.display();
-    Shape shape;
-    shape.distribution = Distribution::spread("the view " + relation.display() + " could not be read");
-    shape.known = false;
-    return shape;
-  }
-  units.push_back({relation.query.get(), &ref, unit_, relation.display()});
-  const int unit_before = unit_;
-  unit_ = static_cast<int>(units.size()) - 1;
-  ++depth_;
-  Shape shape = query(*body, nullptr, outer);
-  --depth_;
-  unit_ = unit_before;
-  for (std::size_t i = 0; i < relation.columns.size() && i < shape.columns.size(); ++i) {
-    shape.columns[i].name = relation.columns[i].name;
-    shape.columns[i].type = relation.columns[i].type;
-    shape.columns[i].collation = relation.columns[i].collation;
-    // A view's output is not the table's own column to whoever gathers.
-    shape.columns[i].use = -1;
-  }
-  return shape;
-}
-
 void Analyzer::add_item(Block& block, FromNode& node, std::string_view alias, std::string_view schema,
                         parser::List<parser::Name> renamed, Shape shape) {
   for (std::size_t i = 0; i < renamed.size() && i < shape.columns.size(); ++i)
@@ -198,9 +33,17 @@ void Analyzer::add_item(Block& block, FromNode& node, std::string_view alias, st
     for (std::size_t i = shape.columns.size(); i < renamed.size(); ++i)
       shape.columns.push_back({renamed[i].text, 0, {}, kNoTerm, -1, -1});
   node.distribution = std::move(shape.distribution);
+  FromPart part = std::move(shape.part);
+  part.first = origins_;
+  part.filled.resize(shape.columns.size(), false);
+  for (ScopeColumn& column : shape.columns) column.origin = origins_++;
+  node.part_low = block.parts.size();
+  block.parts.push_back(std::move(part));
+  node.part_high = block.parts.size();
   node.visible = shape.columns;
   node.known = shape.known;
-  block.scope->items.push_back({alias, schema, std::move(shape.columns), shape.known});
+  block.scope->items.push_back(
+      {alias, schema, std::move(shape.columns), shape.known, as<parser::TableRef>(node.item), shape.relation});
 }
 
 std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& block) {
@@ -268,6 +111,7 @@ std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& bl
     }
     if (alias.empty()) alias = kept_.empty() ? std::string_view{} : std::string_view(kept_.back());
   }
+  if (locking_ != nullptr) note_locked(*locking_, alias, node->use_low);
   add_item(block, *node, alias, item.alias.given() ? std::string_view{} : schema, item.alias.columns,
            std::move(shape));
   node->high = static_cast<TermId>(terms_.size());
@@ -294,6 +138,8 @@ std::unique_ptr<FromNode> Analyzer::join_node(const Join& join, Block& block) {
   block.scope->known = known;
   node->high = static_cast<TermId>(terms_.size());
   node->use_high = static_cast<int>(uses.size());
+  node->part_low = node->left->part_low;
+  node->part_high = node->right->part_high;
   node->known = node->left->known && node->right->known;
   // Columns merged by USING or NATURAL come first, then what is left of both sides.
   std::vector<std::string_view> merged;
@@ -319,7 +165,11 @@ std::unique_ptr<FromNode> Analyzer::join_node(const Join& join, Block& block) {
     if (right != nullptr) need(*right);
     if (left != nullptr && right != nullptr) {
       column = join.type == Join::Type::kRight ? *right : *left;
-      if (join.type == Join::Type::kFull) column.term = kNoTerm;
+      if (join.type == Join::Type::kFull) {
+        column.term = kNoTerm;
+        column.origin = -1;
+      }
+      node->merged.emplace_back(left->origin, right->origin);
       if (left->type != right->type) column.type = 0;
       if (left->term != kNoTerm && right->term != kNoTerm)
         node->using_pairs.emplace_back(left->term, right->term);
@@ -361,6 +211,7 @@ void Analyzer::join_conditions(const FromNode& node, Block& block) {
   if (right_nullable) mark_nullable(*node.right);
   std::vector<const parser::Expr*> all;
   if (join.on != nullptr) conjuncts(join.on, all);
+  note_said(node, all, block);
   const auto connect = [&](TermId a, TermId b) {
     const auto in = [&](TermId term, const FromNode& side) { return term >= side.low && term < side.high; };
     if (!left_nullable && !right_nullable) {
@@ -479,7 +330,10 @@ void Analyzer::from(parser::List<const parser::FromItem*> items, const parser::E
   const TermId high = static_cast<TermId>(terms_.size());
   std::vector<const parser::Expr*> all;
   if (where != nullptr) conjuncts(where, all);
-  for (const parser::Expr* conjunct : all) record_equalities(conjunct, block, low, high, equalities_);
+  for (const parser::Expr* conjunct : all) {
+    record_equalities(conjunct, block, low, high, equalities_);
+    block.said.push_back({.conjunct = conjunct, .high = origins_});
+  }
   // ON is read when FROM's own distribution is not known yet: a subquery in it cannot be linked.
   for (const auto& node : nodes) join_conditions(*node, block);
   block.equalities = equalities_;

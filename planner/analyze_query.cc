@@ -1,7 +1,8 @@
 // Whole queries: WITH, set operations, SELECT's clauses; what of a table's keys passes through them.
 #include <algorithm>
+#include <tuple>
 
-#include "planner/analyzer.h"
+#include "planner/chance.h"
 
 namespace kintsugi::planner {
 
@@ -103,11 +104,13 @@ Shape Analyzer::recursive(const parser::CommonTable& table, const Scope* parent,
   recursive_shapes_.emplace_back(&table, seen);
   const Shape second = operand(*body.body->right, parent, outer, false, body);
   recursive_shapes_.pop_back();
+  first.part.stored |= second.part.stored;
   unread_commons(body.with, outer);
   commons_.resize(commons_before);
   const Kind a = first.distribution.kind;
   const Kind b = second.distribution.kind;
-  Shape shape{{}, first.columns, first.known};
+  Shape shape{{}, first.columns, first.known, {}};
+  shape.part.stored = first.part.stored;
   if (a == Kind::kSharded || b == Kind::kSharded || a == Kind::kSpread || b == Kind::kSpread)
     shape.distribution = Distribution::spread("WITH RECURSIVE over a sharded table");
   else if (a == Kind::kHome || b == Kind::kHome)
@@ -119,6 +122,9 @@ Shape Analyzer::query(const parser::Query& query, const Scope* parent, Block* ou
   const bool top = expects_top_;
   expects_top_ = false;
   if (top) top_query_ = &query;
+  const bool exists = std::exchange(exists_, false);
+  std::string around = std::exchange(chance_, {});
+  inside_.push_back({parent});
   const std::size_t commons_before = commons_.size();
   with(query.with, parent, outer);
   Shape shape;
@@ -140,13 +146,36 @@ Shape Analyzer::query(const parser::Query& query, const Scope* parent, Block* ou
         for (ScopeColumn& column : shape.columns) column.term = kNoTerm;
         if (!top && shape.distribution.kind == Kind::kSharded)
           shape.distribution = Distribution::spread("LIMIT or OFFSET in a subquery over several shards");
+        if (shape.part.stored && !(query.with_ties && query.offset == nullptr) && !ordered_by_all(query, shape))
+          chance_ = "LIMIT or OFFSET without an ORDER BY that tells its rows apart";
       }
     }
   }
   if (!query.locking.empty()) locks = true;
   unread_commons(query.with, outer);
   commons_.resize(commons_before);
+  // Beside a row, any of several may be taken; what is worked out once has to be the same for all rows.
+  const bool alone = inside_.back().alone;
+  inside_.pop_back();
+  const std::string why = std::exchange(chance_, std::move(around));
+  if (!why.empty() && !exists && (alone || copies_) && shape.distribution.kind == Kind::kEverywhere) {
+    by_chance.insert(&query);
+    shape.distribution = Distribution::spread(why + " takes other rows on each shard");
+  }
   return shape;
+}
+
+// Of a set operation.
+bool Analyzer::ordered_by_all(const parser::Query& query, const Shape& shape) {
+  for (std::size_t i = 0; i < shape.columns.size(); ++i)
+    if (std::none_of(query.order_by.begin(), query.order_by.end(), [&](const parser::SortItem& item) {
+          const auto* literal = as<parser::Literal>(item.expr);
+          const auto* ref = as<parser::ColumnRef>(item.expr);
+          return literal != nullptr ? literal->value == std::to_string(i + 1)
+                                    : ref != nullptr && ref->column() == shape.columns[i].name;
+        }))
+      return false;
+  return true;
 }
 
 Shape Analyzer::operand(const SetOperand& operand_, const Scope* parent, Block* outer, bool top,
@@ -165,6 +194,8 @@ Shape Analyzer::operand(const SetOperand& operand_, const Scope* parent, Block* 
       Block* block = new_block(new_scope(parent), outer);
       block->from_done = true;
       Shape shape;
+      shape.part.keys = keys_of_values(operand_);
+      shape.part.literals = operand_.values.size() > 1;
       for (const auto& row : operand_.values)
         for (const parser::Expr* value : row) walk(value, *block);
       if (!operand_.values.empty())
@@ -181,7 +212,7 @@ Shape Analyzer::operand(const SetOperand& operand_, const Scope* parent, Block* 
     case SetOperand::Kind::kTable: {
       Block* block = new_block(new_scope(parent), outer);
       auto node = leaf(*operand_.table, *block);
-      Shape shape{node->distribution, node->visible, node->known};
+      Shape shape{node->distribution, node->visible, node->known, block->parts.front()};
       for (const ScopeColumn& column : shape.columns) need(column);
       return shape;
     }
@@ -198,6 +229,7 @@ Shape Analyzer::set_operation(const SetOperand& operand_, const Scope* parent, B
   Shape right = operand(*operand_.right, parent, outer, false, owner);
   Shape shape;
   shape.known = left.known && right.known;
+  shape.part.stored = left.part.stored || right.part.stored;
   const std::size_t count = std::min(left.columns.size(), right.columns.size());
   for (std::size_t i = 0; i < count; ++i) {
     ScopeColumn column = left.columns[i];
@@ -213,6 +245,11 @@ Shape Analyzer::set_operation(const SetOperand& operand_, const Scope* parent, B
       edge(column.term, b);
     }
     shape.columns.push_back(column);
+  }
+  if (!operand_.all) {
+    FromPart::Key all{{}, true, false};
+    for (std::size_t i = 0; i < count; ++i) all.places.push_back(static_cast<int>(i));
+    shape.part.keys.push_back(std::move(all));
   }
   const Distribution& l = left.distribution;
   const Distribution& r = right.distribution;
@@ -290,6 +327,7 @@ std::vector<ScopeColumn> Analyzer::target_columns(parser::List<parser::Target> t
           found.column != nullptr && found.depth == 0) {
         column.use = found.column->use;
         column.column = found.column->column;
+        column.origin = found.column->origin;
       }
     }
     if (column.name.empty()) {
@@ -308,7 +346,9 @@ std::vector<ScopeColumn> Analyzer::target_columns(parser::List<parser::Target> t
 }
 
 void Analyzer::returning(parser::List<parser::Target> targets, Block& block) {
+  const auto before = std::pair(system_column, system_value);
   target_columns(targets, block);
+  std::tie(system_column, system_value) = before;
 }
 
 Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block* outer,
@@ -318,7 +358,10 @@ Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block*
   const bool top = owner != nullptr && owner == top_query_;
   if (top) top_block_ = block;
   if (select.into != nullptr) into = true;
+  const parser::Query* around =
+      std::exchange(locking_, owner != nullptr && !owner->locking.empty() ? owner : nullptr);
   from(select.from, select.where, *block, nullptr);
+  locking_ = around;
   Shape shape;
   shape.known = block->scope->known;
   shape.columns = target_columns(select.targets, *block);
@@ -347,6 +390,10 @@ Shape Analyzer::select(const parser::Select& select, const Scope* parent, Block*
     limited = owner->limit != nullptr || owner->limit_one || owner->offset != nullptr;
   }
   shape.distribution = clauses(select, *block, shape.columns);
+  if (chance_.empty()) chance_ = chance_of(select, owner, *block, *this, copies_);
+  shape.part.keys = keys_of(select, *block, *this, shape.columns);
+  shape.part.stored =
+      std::any_of(block->parts.begin(), block->parts.end(), [](const FromPart& part) { return part.stored; });
   // Which keys a condition from outside may still be put on.
   const auto drop_unless = [&](auto&& keeps) {
     for (ScopeColumn& column : shape.columns)

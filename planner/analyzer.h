@@ -71,11 +71,28 @@ struct Unit {
   std::string display;
 };
 
+// Of one thing in FROM, what tells its rows apart (chance.h).
+struct FromPart {
+  int first = 0;  // origin of its first column
+  // No two rows have the same values at these places; none: there is one row at most.
+  struct Key {
+    std::vector<int> places;
+    bool nulls_alike = false;  // rows with NULLs there as well
+    bool by_literals = false;  // of the very text
+  };
+  std::vector<Key> keys;
+  std::vector<bool> filled;  // columns that are never NULL
+  bool stored = false;       // it reads tables
+  bool literals = false;     // VALUES, whose keys are those of the very text
+};
+
 // What a query or FROM item looks like from outside.
 struct Shape {
   Distribution distribution;
   std::vector<ScopeColumn> columns;
   bool known = true;
+  FromPart part;
+  const Relation* relation = nullptr;  // a table or view itself
 };
 
 // While one SELECT (or UPDATE, DELETE) is read.
@@ -88,7 +105,16 @@ struct Block {
   bool from_done = false;
   bool aggregates = false;
   bool row_volatile = false;  // random() and its like
-  std::vector<const parser::FuncCall*> window_calls;
+  std::vector<const parser::FuncCall*> window_calls, aggregate_calls;
+  std::vector<FromPart> parts;  // of FROM
+  // What WHERE, ON and USING say of the columns from `low` on, and below `high`.
+  struct Said {
+    const parser::Expr* conjunct = nullptr;
+    int one = -1, other = -1;  // or that these two are equal
+    int low = 0, high = 0;
+    std::size_t kept_low = 0, kept_high = 0;  // parts whose rows an outer join extends by that
+  };
+  std::vector<Said> said;
   std::string problem;  // why it cannot be evaluated shard by shard, whatever its FROM is
 };
 
@@ -101,6 +127,8 @@ struct FromNode {
   bool known = true;
   TermId low = 0, high = 0;
   int use_low = 0, use_high = 0;
+  std::size_t part_low = 0, part_high = 0;
+  std::vector<std::pair<int, int>> merged;  // origins of columns that USING says are equal
   Equalities using_equalities;
   std::vector<std::pair<TermId, TermId>> using_pairs;
 };
@@ -117,6 +145,8 @@ class Analyzer {
   // The block of the topmost query when it is a single SELECT, and that query, for who merges their rows.
   Block* top_block() { return top_block_; }
   const parser::Query* top_query() { return top_query_; }
+  // A replicated table whose rows FOR UPDATE or its like locks: "public.plans"; "": none.
+  [[nodiscard]] const std::string& locked_copy() const { return locked_copy_; }
   // The statement is not a query: none of those in it is topmost.
   void no_top() { expects_top_ = false; }
 
@@ -147,11 +177,16 @@ class Analyzer {
   bool into = false;      // SELECT INTO
   bool whole_row = false;
   bool samples = false;
-  std::string one_place;      // a function whose effect or answer belongs to one place
-  std::string reads_tables;   // a function that may read tables itself
-  std::string reads_sharded;  // and one whose body names a sharded table: "f, which names public.orders"
-  std::string sets_sequence;  // setval() of a sharded table's sequence; in words
-  std::string opaque;         // a view that could not be read
+  // ctid, xmin and the like, which are a row's on its own shard; and one in anything but a comparison of two.
+  std::string system_column, system_value;
+  std::string one_place;             // a function whose effect or answer belongs to one place
+  std::string reads_tables;          // a function that may read tables itself
+  std::string reads_sharded;         // and one whose body names a sharded table: "f, which names public.orders"
+  std::string writes_copies;         // and one that writes to a replicated table, in the same words
+  std::vector<RelationUse> written;  // targets, as they are named
+  std::string sets_sequence;         // setval() of a sharded table's sequence; in words
+  std::string opaque;                // a view that could not be read
+  std::string guarded_view;   // one whose tables have row-level security: only its owner sees what it shows
   bool session_time = false;  // now() and its like
   std::vector<parser::Range> time_calls;  // in the main text, those without arguments
   // Columns without a name of their own that PostgreSQL calls after one of them: their ends, and that name.
@@ -162,6 +197,23 @@ class Analyzer {
     parser::Range range;
   };
   std::vector<ViewTime> view_times;
+  // Rows of a table or view as values: `c` in SELECT row_to_json(c) FROM customers c.
+  struct WholeRow {
+    int unit;
+    parser::Range range;
+    std::string_view alias;
+    const parser::TableRef* ref;
+    const Relation* relation;
+    std::uint32_t name_at = 0;  // where the column that PostgreSQL calls after it ends; 0: none is
+  };
+  std::vector<WholeRow> whole_rows;
+  // Where the text names a column of a table.
+  struct NamedColumn {
+    int use;
+    int column;
+    parser::Range range;
+  };
+  std::vector<NamedColumn> named_columns;
   bool other_times = false;  // and there are more
   bool once = false;         // the analysis holds for this very text only
   // Subqueries of the outermost block that cannot be evaluated beside its rows.
@@ -170,6 +222,8 @@ class Analyzer {
     bool alone;  // it speaks of nothing outside it
   };
   std::vector<Apart> apart;
+  // Queries whose answer would be another on each shard by the order of its rows (chance.h).
+  std::set<const parser::Query*> by_chance;
   // What keys are compared with: constant, but only PostgreSQL knows what it is.
   std::vector<parser::Range> folds;
 
@@ -241,6 +295,10 @@ class Analyzer {
   void from(parser::List<const parser::FromItem*> items, const parser::Expr* where, Block& block,
             std::unique_ptr<FromNode> first);
   void join_conditions(const FromNode& node, Block& block);
+  static void note_said(const FromNode& node, const std::vector<const parser::Expr*>& on, Block& block);
+  void note_target(const FromNode& node);
+  void note_locked(const parser::Query& query, std::string_view alias, int low);
+  [[nodiscard]] static bool ordered_by_all(const parser::Query& query, const Shape& shape);
   Distribution distribution_of(const FromNode& node, const Block& block) const;
   Distribution joined(const Distribution& left, const Distribution& right, parser::Join::Type type,
                       const Equalities& equal) const;
@@ -253,6 +311,7 @@ class Analyzer {
   void walk(const parser::Expr* expr, Block& block);
   void note_time(const parser::FuncCall& call);
   void note_name_of(const parser::Target& target);
+  void note_whole_row(const parser::ColumnRef& ref, const ScopeItem& item);
   void walk_call(const parser::FuncCall& call, Block& block);
   void walk_column(const parser::ColumnRef& ref, Block& block);
   void walk_subquery(const parser::Subquery& subquery, Block& block);
@@ -314,6 +373,12 @@ class Analyzer {
   std::vector<Inside> inside_;
   int unit_ = 0;
   int depth_ = 0;
+  int origins_ = 0;      // given so far
+  bool copies_ = false;  // a replicated table is written: what is read must be the same to the last digit
+  std::string chance_;   // why the query that is being read is by chance
+  bool exists_ = false;  // of the next query, only whether it has a row
+  const parser::Query* locking_ = nullptr;  // whose FROM is being read, if it locks rows
+  std::string locked_copy_;
 };
 
 }  // namespace kintsugi::planner

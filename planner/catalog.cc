@@ -76,6 +76,8 @@ void add(Fingerprint& print, const Relation& relation) {
   print.add(relation.definition);
   for (const std::string& parent : relation.parents) print.add(parent);
   print.add(relation.owned_by);
+  print.add(static_cast<std::uint64_t>(relation.row_security));
+  for (const std::string& trigger : relation.triggers) print.add(trigger);
 }
 
 }  // namespace
@@ -163,49 +165,73 @@ void CatalogBuilder::add_type(Type type) {
   catalog_->types_.insert_or_assign(std::move(key), std::move(type));
 }
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::set<std::string> words;
-  std::string word;
-  const auto end = [&] {
-    if (!word.empty()) words.insert(std::exchange(word, {}));
-  };
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || c == '_' || c == '$' || byte >= 128)
-      word += static_cast<char>(std::tolower(byte));
-    else
-      end();
-  }
-  end();
-  return {words.begin(), words.end()};
-}
-
 namespace {
 
-// The words that say what is written: the last one of a name with dots.
-std::set<std::string> written_in(std::string_view body) {
-  std::set<std::string> written;
-  std::string before, word;
-  bool named = false;  // the next word is
+// `use(word, end)` with each word of a body, in small letters, and where it ends.
+template <class Use>
+void each_word(std::string_view body, const Use& use) {
+  std::string word;
   for (std::size_t i = 0; i <= body.size(); ++i) {
     const char c = i < body.size() ? body[i] : ' ';
     const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || c == '_' || c == '$' || byte >= 128) {
+    if (std::isalnum(byte) != 0 || c == '_' || c == '$' || byte >= 128)
       word += static_cast<char>(std::tolower(byte));
-      continue;
-    }
-    if (word.empty()) continue;
-    const bool filler = word == "only" || word == "table" || c == '.';
+    else if (!word.empty())
+      use(std::exchange(word, {}), i);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::set<std::string> words;
+  each_word(text, [&words](std::string word, std::size_t) { words.insert(std::move(word)); });
+  return {words.begin(), words.end()};
+}
+
+std::set<std::string> written_in(std::string_view body) {
+  std::set<std::string> written;
+  std::string before;
+  bool named = false;  // the next word is
+  each_word(body, [&](std::string word, std::size_t end) {
+    const bool filler = word == "only" || word == "table" || body.substr(end).starts_with('.');
     if (named && !filler) written.insert(word);
     named = (named && filler) || word == "update" || word == "truncate" ||
             (word == "into" && (before == "insert" || before == "merge")) ||
             (word == "from" && before == "delete");
-    before = std::exchange(word, {});
-  }
+    before = std::move(word);
+  });
   return written;
 }
 
-}  // namespace
+std::set<std::string> made_in(std::string_view body) {
+  static constexpr std::string_view kWords[] = {"current_timestamp", "current_date", "current_time",
+                                                "localtime", "localtimestamp"};
+  static constexpr std::string_view kCalls[] = {"now",
+                                                "random",
+                                                "gen_random_uuid",
+                                                "clock_timestamp",
+                                                "statement_timestamp",
+                                                "transaction_timestamp",
+                                                "timeofday",
+                                                "nextval",
+                                                "uuid_generate_v1",
+                                                "uuid_generate_v4",
+                                                "gen_random_bytes",
+                                                "txid_current",
+                                                "pg_current_xact_id",
+                                                "pg_backend_pid"};
+  std::set<std::string> made;
+  each_word(body, [&](const std::string& word, std::size_t end) {
+    const std::size_t next = body.find_first_not_of(" \t\r\n", end);
+    const bool called = next != std::string_view::npos && body[next] == '(';
+    const bool text = word == "now" && body.substr(end).starts_with('\'');  // 'now'::timestamptz
+    if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords) || text ||
+        (called && std::find(std::begin(kCalls), std::end(kCalls), word) != std::end(kCalls)))
+      made.insert(word);
+  });
+  return made;
+}
 
 // A body is read as words, not as a language: a name that stands in a comment counts, one that is put together
 // when it runs does not.
@@ -219,7 +245,7 @@ void CatalogBuilder::find_mentions() {
   std::set<std::string> relations;
   for (const auto& [name, words] : named) relations.insert(name);
   std::vector<Function*> readers;
-  std::map<std::string, std::set<std::string>> written;  // by functions of that name
+  std::map<std::string, std::set<std::string>> written, made;  // by functions of that name
   for (auto& [key, function] : catalog_->functions_) {
     if (!function.reads_tables || function.schema == "pg_catalog" || function.body.empty()) continue;
     readers.push_back(&function);
@@ -227,12 +253,14 @@ void CatalogBuilder::find_mentions() {
     auto& all = named[function.name];
     all.insert(all.end(), words.begin(), words.end());
     written[function.name].merge(written_in(function.body));
+    made[function.name].merge(made_in(function.body));
   }
   for (Function* function : readers) {
     std::set<std::string> seen{function->name};
     std::vector<std::string> left = words_of(function->body);
     function->body.clear();
     std::set<std::string> writes = written[function->name];
+    std::set<std::string> makes = made[function->name];
     while (!left.empty()) {
       const std::string word = std::move(left.back());
       left.pop_back();
@@ -241,11 +269,13 @@ void CatalogBuilder::find_mentions() {
       if (relations.contains(word)) function->mentions.push_back(word);
       if (const auto by = written.find(word); by != written.end())
         writes.insert(by->second.begin(), by->second.end());
+      if (const auto by = made.find(word); by != made.end()) makes.insert(by->second.begin(), by->second.end());
       left.insert(left.end(), at->second.begin(), at->second.end());
     }
     std::sort(function->mentions.begin(), function->mentions.end());
     for (const std::string& name : function->mentions)
       if (writes.contains(name)) function->writes.push_back(name);
+    function->makes.assign(makes.begin(), makes.end());
   }
 }
 
@@ -280,6 +310,7 @@ CatalogPtr CatalogBuilder::finish() {
               static_cast<std::uint64_t>(function->reads_tables));
     for (const std::string& name : function->mentions) print.add(name);
     for (const std::string& name : function->writes) print.add(name);
+    for (const std::string& name : function->makes) print.add(name);
   }
   for (auto& [key, relation] : catalog_->relations_)
     std::sort(relation.children.begin(), relation.children.end());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,9 @@ struct Relation {
       query;                          // of a view outside the system schemas; null when not readable
   std::vector<std::string> children;  // "schema.name", direct ones
 
+  std::vector<std::string> triggers;  // "schema.name" of the functions that its triggers call
+  bool row_security = false;          // its policies say which rows one sees
+
   [[nodiscard]] std::string display() const { return schema + "." + name; }
   [[nodiscard]] bool is_system() const { return schema == "pg_catalog" || schema == "information_schema"; }
   [[nodiscard]] const Column* column(std::string_view wanted) const;
@@ -77,6 +81,7 @@ struct Function {
   std::string body;
   std::vector<std::string> mentions;
   std::vector<std::string> writes;  // those behind INSERT INTO, UPDATE, DELETE FROM, MERGE INTO, TRUNCATE
+  std::vector<std::string> makes;   // what the body calls that answers otherwise on each shard: now, random
   friend bool operator==(const Function&, const Function&) = default;
 };
 
@@ -86,6 +91,7 @@ struct Type {
   std::string name;
   char kind = 'b';         // pg_type.typtype: base, composite, domain, enum, pseudo, range, multirange
   std::uint32_t base = 0;  // of a domain; of an array its element
+  std::string default_expression = {};  // of a domain
   friend bool operator==(const Type&, const Type&) = default;
 };
 
@@ -156,5 +162,9 @@ class CatalogBuilder {
 
 // The words of a text in a procedural language or SQL, in lower case, each once, in order.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view text);
+// Those that say what is written: the last one of a name with dots.
+[[nodiscard]] std::set<std::string> written_in(std::string_view body);
+// Calls of now(), random() and the like, also those without parentheses.
+[[nodiscard]] std::set<std::string> made_in(std::string_view body);
 
 }  // namespace kintsugi::planner

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/sql_quote.h"
+#include "parser/scanner.h"
 #include "planner/utilities.h"
 #include "planner/work_out.h"
 
@@ -60,6 +61,67 @@ void Utilities::stage(const parser::Copy& copy, const RelationUse& use, CopyIn& 
   in.text = std::string(text.substr(0, name.begin)) + std::string(kStage) + std::string(text.substr(name.end));
 }
 
+// What each shard would do otherwise with the same rows, or elsewhere.
+std::optional<Error> Utilities::copied_apart(const parser::Copy& copy, const RelationUse& use) {
+  if (!copy.from) return std::nullopt;
+  if (copy.where != nullptr && use.kind == Kind::kReplicated) {
+    Block block;
+    Scope scope;
+    block.scope = &scope;
+    analyzer_.expression(copy.where, block);
+    if (block.row_volatile || analyzer_.session_time || !analyzer_.one_place.empty() ||
+        !analyzer_.reads_tables.empty())
+      return refused("COPY into the replicated table " + use.display +
+                         " with a condition that each shard would answer for itself",
+                     "Leave WHERE out, and the rows that are not wanted.");
+  }
+  return triggers_elsewhere(analyzer_, use);
+}
+
+// Every shard gives its rows. Where some of them are on their way to or from it, a query in the table's place
+// leaves them out.
+void Utilities::copy_out(const parser::Copy& copy, const RelationUse& use, CopyShape shape) {
+  analysis_.tables.push_back({use.display, use.table->map, {}});
+  analysis_.maps.push_back(use.table->map);
+  FanOutTemplate fan_out;
+  fan_out.copy = shape;
+  analysis_.several = std::move(fan_out);
+  Owned owned{use.table->map, {}};
+  for (const std::string& key : use.table->key) owned.columns.push_back(quote_identifier(key));
+  analysis_.owned.push_back(owned);
+  // PostgreSQL does not copy from a partitioned table, and says so.
+  if (use.relation == nullptr || use.relation->kind != RelationKind::kTable) {
+    analysis_.unhideable = "rows of " + use.display + " that are on their way cannot be left out here";
+    return;
+  }
+  const std::string_view text = analyzer_.statement().text();
+  parser::Range place = copy.table.name.range;
+  std::string columns;
+  const auto add = [&columns](std::string_view name) {
+    columns += (columns.empty() ? "" : ", ") + quote_identifier(name);
+  };
+  for (const parser::Name& name : copy.columns) add(name.text);
+  if (!copy.columns.empty()) {
+    parser::Scanner scanner(text);
+    scanner.seek(copy.columns[copy.columns.size() - 1].range.end);
+    place.end = scanner.next().end;  // the closing parenthesis
+  } else {
+    for (const Column& column : use.relation->columns)
+      if (!column.generated) add(column.name);
+  }
+  Piece rows{.kind = Piece::Kind::kOwnedTable};
+  rows.text = "ONLY " + quote_identifier(use.relation->schema) + "." + quote_identifier(use.relation->name);
+  rows.alias = "kg_copied";
+  rows.owned = {owned};
+  Piece either{.kind = Piece::Kind::kEither};
+  either.range = place;
+  either.owned = {owned};
+  either.inner = {{.text = "(SELECT " + columns + " FROM "}, rows, {.text = ")"}};
+  TextEdits edits(text, true);
+  edits.replace(place, TextTemplate{either});
+  analysis_.own = edits.make(analyzer_.whole);
+}
+
 void Utilities::operator()(const parser::Copy* copy) {
   bool header = false;
   CopyIn in;
@@ -115,6 +177,7 @@ void Utilities::operator()(const parser::Copy* copy) {
     if (use.relation != nullptr && use.relation->kind == RelationKind::kView && !copy->from) at_home();
     return at_home();
   }
+  if (auto error = copied_apart(*copy, use)) return refuse(std::move(*error));
   if (file)
     return refuse(refused("COPY of " + use.display + " with a file of the server",
                           "Use COPY ... FROM STDIN or TO STDOUT (psql's \\copy)."));
@@ -123,16 +186,7 @@ void Utilities::operator()(const parser::Copy* copy) {
       analysis_.anywhere = true;
       return;
     }
-    CopyOut out;
-    out.header = header;
-    out.binary = in.format == CopyIn::Format::kBinary;
-    if (!use.mapping->hidden().empty() || use.mapping->not_online_count() > 0)
-      return refuse(refused("COPY of " + use.display + " while a shardlet of its map moves or is not online",
-                            "COPY (SELECT ... FROM " + use.display +
-                                ") TO STDOUT leaves out the rows that are on their "
-                                "way."));
-    for (const auto& [shard, entries] : use.mapping->shards()) out.tasks.push_back({shard, {}});
-    return fix(std::move(out));
+    return copy_out(*copy, use, {header, in.format == CopyIn::Format::kBinary});
   }
   if (use.kind == Kind::kReplicated) {
     in.shards = replicated_shards(analyzer_.map());

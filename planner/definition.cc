@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/suggest.h"
+#include "planner/serial_type.h"
 #include "planner/table_definition.h"
 #include "planner/utilities.h"
 
@@ -112,6 +114,9 @@ void Utilities::operator()(const parser::CreateTable* table) {
     return refuse({.sqlstate = std::string(sqlstate::kInvalidParameter),
                    .message = "kintsugi.shard_new_tables is \"" + setting + "\", which names no map and column",
                    .hint = "SET kintsugi.shard_new_tables = 'map(column)', or RESET it."});
+  for (const parser::ColumnDefinition& column : table->columns)
+    if (auto error = worked_out_elsewhere(column.constraints)) return refuse(std::move(*error));
+  if (auto error = worked_out_elsewhere(table->constraints)) return refuse(std::move(*error));
   const std::string schema = schema_of_new(table->name);
   const auto made = placement(*table, schema);
   if (auto error = check_foreign_keys(analyzer_, *table, made ? &*made : nullptr))
@@ -121,6 +126,25 @@ void Utilities::operator()(const parser::CreateTable* table) {
   if (made->kind == shardmap::TableKind::kSharded)
     if (auto error = key_does_not_fit(*table, *made)) return refuse(std::move(*error));
   make_table(*table, *made);
+}
+
+// A default or CHECK that calls a function which reads what is not all there, or writes one copy.
+std::optional<Error> Utilities::worked_out_elsewhere(parser::List<parser::Constraint> constraints) {
+  for (const parser::Constraint& constraint : constraints)
+    if (auto error = worked_out_elsewhere(constraint.expr)) return error;
+  return std::nullopt;
+}
+
+std::optional<Error> Utilities::worked_out_elsewhere(const parser::Expr* expr) {
+  if (expr == nullptr) return std::nullopt;
+  Block block;
+  Scope scope;
+  block.scope = &scope;
+  analyzer_.expression(expr, block);
+  const std::string& what = analyzer_.reads_sharded.empty() ? analyzer_.writes_copies : analyzer_.reads_sharded;
+  if (what.empty()) return std::nullopt;
+  return refused("a default or CHECK that calls the function " + what,
+                 "It would run on the shard of the row. Give the value in the statements that write.");
 }
 
 std::string Utilities::schema_of_new(const parser::QualifiedName& name) const {
@@ -143,10 +167,15 @@ void Utilities::at_home_forgetting(const std::string& schema, std::string_view n
 std::optional<Error> Utilities::key_does_not_fit(const parser::CreateTable& table,
                                                  const shardmap::Table& made) {
   const shardmap::Mapping* mapping = analyzer_.map().mapping(made.map);
-  if (mapping == nullptr)
+  if (mapping == nullptr) {
+    std::vector<std::string> maps;
+    for (const shardmap::Mapping* each : analyzer_.map().mappings()) maps.push_back(each->name());
+    const std::string meant = nearest(made.map, maps);
     return Error{.sqlstate = std::string(sqlstate::kUndefinedObject),
                  .message = "shard map \"" + made.map + "\" does not exist",
-                 .hint = "SHOW SHARD MAPS lists those that are there; CREATE SHARD MAP makes one."};
+                 .hint = (meant.empty() ? "" : "Did you mean \"" + meant + "\"? ") +
+                         "SHOW SHARD MAPS lists those that are there; CREATE SHARD MAP makes one."};
+  }
   if (mapping->key_types().size() != made.key.size())
     return Error{.sqlstate = std::string(sqlstate::kInvalidParameter),
                  .message = "shard map \"" + made.map + "\" has a key of " +
@@ -162,7 +191,8 @@ std::optional<Error> Utilities::key_does_not_fit(const parser::CreateTable& tabl
       return Error{.sqlstate = "42703", .message = "column \"" + key + "\" named in SHARD BY does not exist"};
     }
     if (column->type == nullptr) continue;
-    const auto type = shardmap::key_type_of_oid(analyzer_.type_named(*column->type));
+    const auto serial = serial_type(column->type->name.name());
+    const auto type = shardmap::key_type_of_oid(serial ? serial->oid : analyzer_.type_named(*column->type));
     const auto integer = [](shardmap::KeyType each) {
       return each == shardmap::KeyType::kSmallint || each == shardmap::KeyType::kInt ||
              each == shardmap::KeyType::kBigint;
@@ -222,6 +252,12 @@ void Utilities::operator()(const parser::AlterTable* alter) {
   if (alter->sequence != nullptr && own_sequence(*alter, use)) return;
   for (const parser::AlterCommand& command : alter->commands)
     if (auto error = check_foreign_keys(analyzer_, command, use)) return refuse(std::move(*error));
+  for (const parser::AlterCommand& command : alter->commands) {
+    if (command.kind == Command::kSetDefault)
+      if (auto error = worked_out_elsewhere(command.expr)) return refuse(std::move(*error));
+    if (auto error = worked_out_elsewhere(command.constraint.expr)) return refuse(std::move(*error));
+    if (auto error = worked_out_elsewhere(command.column.constraints)) return refuse(std::move(*error));
+  }
   Ddl plan = definition({});
   for (const parser::AlterCommand& command : alter->commands)
     if (auto error = check_partition(command, use, plan)) return refuse(std::move(*error));
@@ -237,6 +273,8 @@ void Utilities::operator()(const parser::AlterTable* alter) {
       return refuse(refused("ALTER TABLE of the sharding key " + std::string(command.name.text),
                             "Make a table with the new key and fill it with INSERT ... SELECT."));
     if (auto error = check_unique(command, use)) return refuse(std::move(*error));
+    if (use.kind == Kind::kReplicated)
+      if (auto error = filled_apart(command, use)) return refuse(std::move(*error));
     if (use.kind == Kind::kSharded && command.kind == Command::kAddColumn) {
       const std::string_view text = analyzer_.statement().text();
       if (auto error = identity_options(command.column, text)) return refuse(std::move(*error));
@@ -268,6 +306,46 @@ void Utilities::operator()(const parser::AlterTable* alter) {
   for (ShardTask& task : plan.tasks)
     task.text = edited(text, {0, static_cast<std::uint32_t>(text.size())}, edits[task.shard]);
   fix(std::move(plan));
+}
+
+// A domain whose default each shard would make for itself.
+bool Utilities::makes_its_default(const parser::QualifiedName& name) const {
+  const Catalog& catalog = analyzer_.catalog();
+  const Type* type = name.schema().empty() ? catalog.find_type(analyzer_.names().search_path, name.name())
+                                           : catalog.type(name.schema(), name.name());
+  return type != nullptr && is_made(Column{.default_expression = type->default_expression});
+}
+
+// What each shard would fill the rows that are there with, for itself.
+std::optional<Error> Utilities::filled_apart(const parser::AlterCommand& command, const RelationUse& table) {
+  using Command = parser::AlterCommand::Kind;
+  std::vector<const parser::Expr*> values;
+  std::string what = "column " + std::string(command.name.text);
+  bool counted = command.kind == Command::kAddIdentity;
+  if (command.kind == Command::kSetType) values.push_back(command.expr);
+  if (command.kind == Command::kAddColumn) {
+    what = "column " + std::string(command.column.name.text);
+    const std::string_view type = command.column.type == nullptr ? "" : command.column.type->name.name();
+    counted = type == "serial" || type == "bigserial" || type == "smallserial";
+    for (const parser::Constraint& constraint : command.column.constraints) {
+      if (constraint.kind == parser::Constraint::Kind::kDefault) values.push_back(constraint.expr);
+      counted |= constraint.kind == parser::Constraint::Kind::kIdentity;
+    }
+    if (values.empty() && command.column.type != nullptr)
+      counted |= makes_its_default(command.column.type->name);
+  }
+  for (const parser::Expr* value : values) {
+    Block block;
+    Scope scope;
+    block.scope = &scope;
+    analyzer_.expression(value, block);
+    counted |= block.row_volatile || analyzer_.session_time || !analyzer_.one_place.empty() ||
+               !analyzer_.reads_tables.empty() || !analyzer_.system_column.empty();
+  }
+  if (!counted) return std::nullopt;
+  return refused("ALTER TABLE of the replicated table " + table.display +
+                     " with values that each shard would make for itself, in " + what,
+                 "Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.");
 }
 
 // A partition is placed as what it belongs to; when it leaves, it stays so, and one that comes must be so.

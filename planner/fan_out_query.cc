@@ -47,6 +47,7 @@ class QueryMerger {
       : analyzer_(analyzer), query_(query), shape_(shape), edits_(ownership), select_(query.simple()) {}
 
   Result<FanOutTemplate> make() {
+    if (analyzer_.system_value == "tableoid") return no("tableoid is another number on each shard");
     for (const RelationUse& use : analyzer_.uses)
       if (use.kind == RelationUse::Kind::kHome) return no("it names a table that is on the home shard alone");
     Block* block = select_ != nullptr ? analyzer_.top_block() : nullptr;

@@ -26,7 +26,10 @@ struct GivenName {
 
 GivenName name_of(const parser::Expr* expr) {
   switch (expr->kind) {
-    case ExprKind::kColumnRef: return {true, std::string(as<parser::ColumnRef>(expr)->column())};
+    case ExprKind::kColumnRef: {
+      const auto& ref = *as<parser::ColumnRef>(expr);  // o.* within an expression is the row, and called o
+      return {true, std::string(ref.star ? ref.qualifier() : ref.column())};
+    }
     case ExprKind::kFuncCall: {
       const auto& call = *as<parser::FuncCall>(expr);
       const std::string_view name = call.name.name();
@@ -74,7 +77,8 @@ class FinishPlanner {
         final_(text_, true) {}
 
   Result<GatherTemplate> make() {
-    if (analysis_.home || analyzer_.locks || !analyzer_.one_place.empty() || !shape_.known)
+    if (analysis_.home || analyzer_.locks || !analyzer_.one_place.empty() || !shape_.known ||
+        analyzer_.system_value == "tableoid")
       return no("it is not a query of sharded tables alone");
     if (block_ != nullptr &&
         (!block_->problem.empty() || block_->from.kind != Kind::kSharded || block_->row_volatile))

@@ -7,6 +7,7 @@
 
 #include "base/sql_quote.h"
 #include "planner/analyse.h"
+#include "planner/group_key.h"
 #include "planner/row_filters.h"
 
 namespace kintsugi::planner {
@@ -25,9 +26,6 @@ class GatherPlanner {
   Result<GatherTemplate> make() {
     if (analyzer_.locks)
       return fail(sqlstate::kNotSupported, "FOR UPDATE of rows that are brought together from several shards");
-    if (analyzer_.whole_row)
-      return fail(sqlstate::kNotSupported,
-                  "a whole row as a value, of a table whose rows are brought together");
     for (std::size_t i = 1; i < analyzer_.units.size(); ++i)
       of_units_.push_back(std::make_unique<TextEdits>(analyzer_.units[i].statement->text(), false));
     holds_.assign(analyzer_.units.size(), false);
@@ -39,6 +37,7 @@ class GatherPlanner {
       if (use.kind == Kind::kSystem) made_.needs_home = true;
       if (use.kind == Kind::kSharded) KG_CHECK(gather(static_cast<int>(i)));
     }
+    put_whole_rows();
     put_views();
     made_.text = main_.make(analyzer_.whole);
     name_key_filters();
@@ -325,6 +324,15 @@ class GatherPlanner {
     for (std::size_t i = 0; i < analyzer_.uses.size(); ++i)
       if (shared_of_[i] == shared_of_[static_cast<std::size_t>(index)])
         add_indexed(static_cast<int>(i), relation.relation.indexed);
+    const auto& all = relation.relation.columns;
+    const auto& key_columns = use.relation->primary_key;
+    const bool has_key = std::all_of(key_columns.begin(), key_columns.end(), [&](const std::string& column) {
+      return std::find(all.begin(), all.end(), column) != all.end();
+    });
+    for (std::size_t i = 0; has_key && i < analyzer_.uses.size(); ++i)
+      if (shared_of_[i] == shared_of_[static_cast<std::size_t>(index)] &&
+          groups_rely_on_key(analyzer_, static_cast<int>(i)))
+        relation.relation.primary_key = key_columns;
     shared.relation = made_.relations.size();
     made_.relations.push_back(std::move(relation));
     put_name(use, *shared.relation);
@@ -404,6 +412,28 @@ class GatherPlanner {
                         analyzer_.units[static_cast<std::size_t>(use.unit)].statement->text()))});
   }
 
+  // A row as a value has the type of its table, which that of the temporary table is not. It is NULL where an
+  // outer join has no row, unlike a row of NULLs.
+  void put_whole_rows() {
+    for (const Analyzer::WholeRow& row : analyzer_.whole_rows) {
+      const bool gathered = std::any_of(gathered_.begin(), gathered_.end(),
+                                        [&](const auto& each) { return each.first->ref == row.ref; });
+      bool of_view = false;
+      for (std::size_t i = 1; i < analyzer_.units.size(); ++i)
+        of_view |= holds_[i] && analyzer_.units[i].ref == row.ref && analyzer_.units[i].parent == row.unit;
+      if (!gathered && !of_view) continue;
+      const std::string alias = quote_identifier(row.alias);
+      std::string value = "(CASE WHEN " + alias + " IS DISTINCT FROM NULL THEN ROW(";
+      for (const Column& column : row.relation->columns)
+        value +=
+            (&column == row.relation->columns.data() ? "" : ", ") + alias + "." + quote_identifier(column.name);
+      value +=
+          ")::" + quote_identifier(row.relation->schema) + "." + quote_identifier(row.relation->name) + " END)";
+      edits_of(row.unit).replace(row.range, std::move(value));
+      if (row.name_at > 0) edits_of(row.unit).insert(row.name_at, " AS " + alias);
+    }
+  }
+
   void put_views() {
     for (std::size_t i = analyzer_.units.size(); i-- > 1;) {
       if (!holds_[i]) continue;
@@ -441,6 +471,13 @@ class GatherPlanner {
 }  // namespace
 
 Result<GatherTemplate> gather_of(Analyzer& analyzer, const Analysis& analysis, std::string prefix) {
+  if (!analyzer.system_column.empty())
+    return fail(sqlstate::kNotSupported, "the column " + analyzer.system_column +
+                                             " of rows that are brought together from several shards");
+  if (!analyzer.guarded_view.empty())
+    return fail(sqlstate::kNotSupported,
+                "the view " + analyzer.guarded_view +
+                    ", whose tables have row-level security, which is its owner's there");
   return GatherPlanner(analyzer, analysis, std::move(prefix)).make();
 }
 

@@ -130,6 +130,15 @@ void InsertAnalysis::replicated(const RelationUse& target) {
         refused("INSERT into the replicated table " + target.display + " of rows that not every shard has",
                 "Read the rows first, then insert them with VALUES or COPY."));
   }
+  if (auto error = conflict_by_chance(target)) return refuse_always(std::move(*error));
+  // Of two rows in conflict the first one counts.
+  const bool first_counts = insert_.on_conflict != nullptr && insert_.source != nullptr && values_ == nullptr;
+  if (first_counts || !analyzer_.system_column.empty()) {
+    if (pour_always()) return;
+    return refuse_always(refused(
+        "INSERT into the replicated table " + target.display + " of rows of which each shard might take others",
+        "Read the rows first, then insert them with VALUES or COPY."));
+  }
   std::string own = of_rest_.what(row_volatile_);
   const bool by_time = !row_volatile_ && of_rest_.what(false) == "the time" && of_rest_.one_place.empty() &&
                        of_rest_.reads_tables.empty() && values_ != nullptr && insert_.with == nullptr &&
@@ -150,6 +159,28 @@ void InsertAnalysis::replicated(const RelationUse& target) {
   plan.merge.kind = Merge::Kind::kOne;
   for (const shardmap::ShardId shard : replicated_shards(analyzer_.map())) plan.tasks.push_back({shard, {}});
   analysis_.fixed = FixedPlan{std::move(plan)};
+}
+
+std::optional<Error> InsertAnalysis::conflict_by_chance(const RelationUse& target) const {
+  if (!rest_problem_.empty())
+    return refused(
+        "INSERT into the replicated table " + target.display + " with ON CONFLICT, of which " + rest_problem_,
+        "Read the value first, then give it as a literal or a parameter.");
+  if (insert_.on_conflict == nullptr || target.relation == nullptr) return std::nullopt;
+  for (const parser::SetClause& set : insert_.on_conflict->set)
+    for (std::size_t i = 0; i < set.targets.size(); ++i) {
+      const auto* row = set.multiple ? as<parser::Row>(set.value) : nullptr;
+      const bool inside = row != nullptr && i < row->elements.size();
+      if (as<parser::Default>(inside ? row->elements[i] : set.value) == nullptr) continue;
+      const Column* column = target.relation->column(set.targets[i].column.text);
+      if (column != nullptr && is_made(*column))
+        return refused(
+            "INSERT into the replicated table " + target.display +
+                " with a value that each shard would have to make for itself, by the default of column " +
+                column->name,
+            "Give the value itself, as a literal or a parameter.");
+    }
+  return std::nullopt;
 }
 
 void InsertAnalysis::sharded(const RelationUse& target) {

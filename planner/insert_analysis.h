@@ -58,6 +58,8 @@ class InsertAnalysis {
     analysis_.several = std::move(error);
   }
   void replicated(const RelationUse& target);
+  // What ON CONFLICT would set to another value on each shard.
+  [[nodiscard]] std::optional<Error> conflict_by_chance(const RelationUse& target) const;
   // What shards would make for themselves in the rows of a query.
   [[nodiscard]] std::string own_of_query(const RelationUse& target) const;
   // Rows for all shards: what each would make for itself is worked out once. Says what cannot be.

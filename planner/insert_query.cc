@@ -11,7 +11,8 @@ using Kind = RelationUse::Kind;
 
 std::optional<PourTemplate> InsertAnalysis::pour_of_source() const {
   const parser::Query* source = insert_.source;
-  if (source == nullptr || values_ != nullptr || !shape_ || !shape_->known) return std::nullopt;
+  if (source == nullptr || values_ != nullptr || !shape_ || (!shape_->known && analyzer_.modifies))
+    return std::nullopt;
   const parser::Range whole = analyzer_.whole;
   const parser::Range behind{source->range.end, whole.end};
   if (has_parameters(behind)) return std::nullopt;
@@ -84,7 +85,9 @@ void InsertAnalysis::of_query(const RelationUse& target) {
   // The same value for all rows.
   std::vector<KeyCondition> equal;
   KeyTerms terms;
+  // How many columns a function in FROM has is known when its rows are there.
   if (!shape.known) {
+    if (pour_always()) return;
     return refuse_always(refused("INSERT INTO " + target.display + " of rows that a writing WITH gives",
                                  "Run the write in WITH as a statement of its own, in one transaction."));
   }

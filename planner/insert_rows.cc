@@ -51,6 +51,15 @@ std::string own_default(const Column& column) {
   return "the default of column " + column.name;
 }
 
+bool is_made(const Column& column) {
+  if (column.identity != 0) return true;
+  const std::string& text = column.default_expression;
+  static constexpr std::string_view kWords[] = {"(", "CURRENT_", "LOCALTIME"};
+  return !own_default(column).empty() &&
+         std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
 std::optional<ReadFirstTemplate> InsertAnalysis::subqueries_first() {
   if (values_ == nullptr || !rest_problem_.empty() || hopeless(analyzer_)) return std::nullopt;
   if (analyzer_.statement().parameters() > 0) analysis_.depends_on_parameters = true;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/analyse.h"
+#include "planner/chance.h"
 #include "planner/read_first.h"
 #include "planner/work_out.h"
 
@@ -55,6 +56,35 @@ void take_key_updates(Analyzer& analyzer, parser::List<parser::SetClause> set, c
     }
 }
 
+// Whether rows that UPDATE joins are one at most for each row of its target, or what is set says nothing of
+// them.
+bool one_for_each(Analyzer& analyzer, const Block& block, parser::List<parser::SetClause> set) {
+  RowsTold rows(analyzer, block);
+  rows.tell_part(0);
+  const bool one = rows.all();
+  const bool same = std::all_of(set.begin(), set.end(), [&](const parser::SetClause& clause) {
+    return as<parser::Default>(clause.value) != nullptr || rows.told(clause.value);
+  });
+  analyzer.once |=
+      rows.by_literals() || (!one && std::any_of(block.parts.begin(), block.parts.end(),
+                                                 [](const FromPart& part) { return part.literals; }));
+  return one || same;
+}
+
+// A statement whose rows or values each shard would choose for itself.
+std::optional<Error> chosen_by_chance(const Analyzer& analyzer, const Block& block,
+                                      const std::string& display) {
+  const std::string write = "a write to the replicated table " + display;
+  if (!analyzer.system_column.empty())
+    return refused(write + " that names " + analyzer.system_column + ", which is another on each shard",
+                   "Name rows by their primary key.");
+  std::string why = block.problem;
+  if (why.empty() && block.from.kind == Distribution::Kind::kSpread) why = block.from.why;
+  if (why.empty()) return std::nullopt;
+  return refused(write + " of which " + why,
+                 "ORDER BY a unique key as well, or read the rows first and write them by their keys.");
+}
+
 // One statement on all shards: they must do the very same.
 void write_everywhere(Analyzer& analyzer, const Block& block, parser::Range returning, Analysis& analysis) {
   const std::string display = target_of(analyzer)->display;
@@ -64,6 +94,10 @@ void write_everywhere(Analyzer& analyzer, const Block& block, parser::Range retu
                 "Read the rows first, then write them with INSERT ... VALUES or by their keys.");
     analysis.tables.clear();
     analysis.point.reset();
+    return;
+  }
+  if (auto error = chosen_by_chance(analyzer, block, display)) {
+    analysis.several = std::move(*error);
     return;
   }
   const std::string volatile_name = block.row_volatile               ? "a volatile function"
@@ -125,6 +159,10 @@ void place_write(Analyzer& analyzer, const Block& block, const WriteClauses& cla
     analysis.several = refused(
         "a write over several shards of which " + (block.problem.empty() ? block.from.why : block.problem),
         pin);
+  } else if (analyzer.system_value == "ctid") {
+    analysis.several = refused("a write over several shards that says by ctid which rows it is about",
+                               "On each shard that is another row. Name rows by their primary key, or say with "
+                               "= which sharding key it is for.");
   } else if (!analyzer.one_place.empty()) {
     analysis.several = refused("the function " + analyzer.one_place + " in a write over several shards",
                                "Call it in a statement of its own and give its value.");
@@ -133,6 +171,33 @@ void place_write(Analyzer& analyzer, const Block& block, const WriteClauses& cla
     fan_out.writes = true;
     analysis.several = std::move(fan_out);
   }
+}
+
+// A column whose default each shard would make for itself, and to which SET says DEFAULT.
+std::string set_to_default(const Analyzer& analyzer, parser::List<parser::SetClause> set) {
+  const RelationUse* target = target_of(analyzer);
+  for (const parser::SetClause& clause : set)
+    for (std::size_t i = 0; i < clause.targets.size(); ++i) {
+      const auto* row = clause.multiple ? as<parser::Row>(clause.value) : nullptr;
+      const parser::Expr* value =
+          row != nullptr ? (i < row->elements.size() ? row->elements[i] : nullptr) : clause.value;
+      if (as<parser::Default>(value) == nullptr) continue;
+      const Column* column =
+          target->relation == nullptr ? nullptr : target->relation->column(clause.targets[i].column.text);
+      if (column == nullptr || is_made(*column)) return std::string(clause.targets[i].column.text);
+    }
+  return {};
+}
+
+void refuse_default(const Analyzer& analyzer, const std::string& column, Analysis& analysis) {
+  analysis.fixed.reset();
+  analysis.work_out.reset();
+  analysis.several =
+      refused("a write to the replicated table " + target_of(analyzer)->display +
+                  " with a value that each shard would have to make for itself, by the default of "
+                  "column " +
+                  column,
+              "Give the value itself, as a literal or a parameter.");
 }
 
 // What is refused may be exact when parts of it are read first.
@@ -160,6 +225,19 @@ void analyse_update(Analyzer& analyzer, const parser::Update& update, Analysis& 
                              update.returning_clause};
   finish_write(analyzer, *block, clauses, !update.current_of.text.empty(), update.with, update.where,
                update.from, true, analysis);
+  if (analysis.replicated_target && !std::holds_alternative<Error>(analysis.several)) {
+    if (!update.from.empty() && !one_for_each(analyzer, *block, update.set)) {
+      analysis.fixed.reset();
+      analysis.work_out.reset();
+      analysis.several =
+          refused("an UPDATE of the replicated table " + target_of(analyzer)->display +
+                      " by rows of FROM of which several may match one of its rows",
+                  "Each shard would take another. Make them one for each row, by a unique key, GROUP BY "
+                  "or DISTINCT ON with ORDER BY, or use MERGE.");
+    } else if (const std::string column = set_to_default(analyzer, update.set); !column.empty()) {
+      refuse_default(analyzer, column, analysis);
+    }
+  }
   if (!analysis.fixed) take_key_updates(analyzer, update.set, *block, analysis);
 }
 
@@ -184,8 +262,7 @@ std::string made_by_default(const parser::Merge& merge, const RelationUse& targe
     if (when.action != parser::MergeWhen::Action::kInsert) continue;
     for (std::size_t i = 0; i < target.relation->columns.size(); ++i) {
       const Column& column = target.relation->columns[i];
-      const bool made = column.identity != 0 || column.default_expression.find('(') != std::string::npos;
-      if (!made || column.generated) continue;
+      if (!is_made(column) || column.generated) continue;
       std::optional<std::size_t> position;
       if (when.columns.empty()) position = i;
       for (std::size_t k = 0; k < when.columns.size(); ++k)
@@ -215,15 +292,10 @@ void analyse_merge(Analyzer& analyzer, const parser::Merge& merge, Analysis& ana
   analysis.writes = true;
   analysis.anywhere = false;
   if (analysis.replicated_target) {
-    if (const std::string column = made_by_default(merge, *target); !column.empty()) {
-      analysis.several =
-          refused("MERGE into the replicated table " + target->display +
-                      " with a value that each shard would have to make for itself, by the default of "
-                      "column " +
-                      column,
-                  "Give the value itself, as a literal or a parameter.");
-      return;
-    }
+    std::string column = made_by_default(merge, *target);
+    for (const parser::MergeWhen& when : merge.when)
+      if (column.empty()) column = set_to_default(analyzer, when.set);
+    if (!column.empty()) return refuse_default(analyzer, column, analysis);
     return write_everywhere(analyzer, *block, {}, analysis);
   }
   TextEdits edits(analyzer.statement().text(), true);

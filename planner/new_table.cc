@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/analyzer.h"
+#include "planner/serial_type.h"
 
 namespace kintsugi::planner {
 namespace {
@@ -10,16 +11,6 @@ namespace {
 using parser::AlterCommand;
 using parser::ColumnDefinition;
 using parser::Constraint;
-
-constexpr std::uint32_t kInt2 = 21, kInt4 = 23, kInt8 = 20;
-
-struct Serial {
-  std::string_view name, type;
-  std::uint32_t oid;
-};
-constexpr Serial kSerials[] = {{"serial", "integer", kInt4},       {"serial4", "integer", kInt4},
-                               {"bigserial", "bigint", kInt8},     {"serial8", "bigint", kInt8},
-                               {"smallserial", "smallint", kInt2}, {"serial2", "smallint", kInt2}};
 
 class Reader {
  public:
@@ -31,13 +22,12 @@ class Reader {
   void set_type(Column& column, const parser::TypeName& type) {
     column.type_name = type.range.of(text_);
     column.type = analyzer_.type_named(type);
-    for (const Serial& serial : kSerials)
-      if (type.name.name() == serial.name) {
-        column.type = serial.oid;
-        column.type_name = serial.type;
-        column.identity = 'd';
-        column.not_null = true;
-      }
+    if (const auto serial = serial_type(type.name.name())) {
+      column.type = serial->oid;
+      column.type_name = serial->type;
+      column.identity = 'd';
+      column.not_null = true;
+    }
     const bool text = column.type == 25 || column.type == 1042 || column.type == 1043;
     column.collation = text ? "default" : "";
   }

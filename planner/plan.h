@@ -114,7 +114,8 @@ struct GatheredRelation {
   std::vector<std::string> types;
   // Where `types` is empty: pg_type OIDs as far as the planner knows them, else 0.
   std::vector<std::uint32_t> oids;
-  std::vector<std::string> indexed;  // columns that the final statement looks rows up by, again and again
+  std::vector<std::string> primary_key;  // of which the final statement's GROUP BY makes use
+  std::vector<std::string> indexed;      // columns that the final statement looks rows up by, again and again
   std::vector<KeyFilter> keys;
   friend bool operator==(const GatheredRelation&, const GatheredRelation&) = default;
 };
@@ -205,7 +206,7 @@ struct ReadFirst {
   std::vector<Read> reads;
   std::vector<std::string> parts;  // of the new statement: one more than reads, which stand between them
   ShardId where = 0;               // the shard that can say what they are; 0: any
-  bool alone = false;              // nothing else in the statement reads a table, so it has one moment anyway
+  bool alone = false;              // nothing else reads a table that others change: one moment anyway
   friend bool operator==(const ReadFirst&, const ReadFirst&) = default;
 };
 

@@ -117,6 +117,8 @@ struct Printer {
         head += (i > 0 ? ", " : "") + relation.columns[i] +
                 (i < relation.types.size() ? " " + relation.types[i] : std::string());
       head += ")";
+      for (std::size_t i = 0; i < relation.primary_key.size(); ++i)
+        head += (i > 0 ? ", " : ", primary key ") + relation.primary_key[i];
       for (std::size_t i = 0; i < relation.indexed.size(); ++i)
         head += (i > 0 ? ", " : ", index on ") + relation.indexed[i];
       lines.push_back(std::move(head));

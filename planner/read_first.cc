@@ -26,7 +26,9 @@ class PartFinder {
     if (with_ == nullptr) return false;
     for (std::size_t i = 0; i < with_->tables.size(); ++i) {
       const parser::CommonTable& table = *with_->tables[i];
-      if (table.body.query == nullptr || placed_in(table.body.query->range).empty()) continue;
+      if (table.body.query == nullptr ||
+          (placed_in(table.body.query->range).empty() && !analyzer_.by_chance.contains(table.body.query)))
+        continue;
       if (table.search || table.cycle) return false;
       TextTemplate query = with_of(i + 1);
       query.push_back({.text = " SELECT * FROM " + quote_identifier(table.name.text)});
@@ -55,7 +57,7 @@ class PartFinder {
       return take_from(*join->right, block, false);
     }
     if (const auto* query = as<parser::SubqueryRef>(&item)) {
-      if (placed_in(query->query->range).empty()) return;
+      if (placed_in(query->query->range).empty() && !analyzer_.by_chance.contains(query->query)) return;
       exact_ &= !item.lateral;
       return take_query(*query->query);
     }
@@ -132,6 +134,21 @@ class PartFinder {
   }
   void set_alone() { made_.alone = true; }
 
+  // Whether the parts have nothing but tables that the catalogue does not know, even when it has been read
+  // again: temporary ones of the session, which nobody else changes, so that their moment does not matter.
+  [[nodiscard]] bool of_this_session() const {
+    std::size_t found = 0;
+    for (const RelationUse& use : analyzer_.uses) {
+      const parser::TableRef* ref = main_ref(use);
+      if (ref == nullptr || std::none_of(made_.reads.begin(), made_.reads.end(),
+                                         [&](const auto& read) { return contains(read.range, ref->range); }))
+        continue;
+      if (use.kind != Kind::kUnknown || use.relation != nullptr || use.table != nullptr) return false;
+      ++found;
+    }
+    return found > 0;
+  }
+
  private:
   // Where the main text names it, or the view that it stands in.
   [[nodiscard]] const parser::TableRef* main_ref(const RelationUse& use) const {
@@ -185,7 +202,7 @@ class PartFinder {
     exact_ &= ref.sample == nullptr && !analyzer_.whole_row &&
               std::none_of(uses.begin(), uses.end(), [&](std::size_t use) {
                 const Kind kind = analyzer_.uses[use].kind;
-                return kind == Kind::kSystem || kind == Kind::kUnknown || analyzer_.uses[use].target;
+                return kind == Kind::kSystem || analyzer_.uses[use].target;
               });
     TextTemplate text{{.text = "SELECT * FROM "}, {.kind = Piece::Kind::kOwn, .range = ref.range}};
     if (block != nullptr && uses.size() == 1 && analyzer_.uses[uses.front()].unit == 0) {
@@ -244,7 +261,8 @@ bool writes_in(const parser::WithClause* with) {
 std::optional<ReadFirstTemplate> parts_of_write(const Analyzer& analyzer, const parser::WithClause* with,
                                                 const Block& block, const parser::Expr* where,
                                                 parser::List<const parser::FromItem*> items, bool sets) {
-  if (analyzer.modifies || writes_in(with)) return std::nullopt;
+  // What is read is rows, and no longer those of a table; and a ctid is another row's on another shard.
+  if (analyzer.modifies || writes_in(with) || !analyzer.system_column.empty()) return std::nullopt;
   // Which of several rows of FROM a row gets is chance, and would not be the same on all shards.
   if (sets && !items.empty() &&
       std::any_of(analyzer.uses.begin(), analyzer.uses.end(),
@@ -256,12 +274,13 @@ std::optional<ReadFirstTemplate> parts_of_write(const Analyzer& analyzer, const 
     for (const parser::FromItem* item : items) finder.take_from(*item, block, true);
     for (const Analyzer::Apart& apart : analyzer.apart) finder.take_subquery(apart);
   }
+  if (finder.of_this_session()) finder.set_alone();
   return finder.make();
 }
 
 std::optional<ReadFirstTemplate> parts_of_rows(const Analyzer& analyzer, const parser::WithClause* with,
                                                const parser::SetOperand& rows) {
-  if (analyzer.modifies || analyzer.locks) return std::nullopt;
+  if (analyzer.modifies || analyzer.locks || !analyzer.system_column.empty()) return std::nullopt;
   PartFinder finder(analyzer, with);
   if (finder.take_with()) {
     if (finder.alone()) finder.set_alone();

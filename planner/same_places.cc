@@ -27,10 +27,6 @@ bool same_places(const Analysis& analysis, const Values& values, const Plan& pla
     return place != nullptr && place->shard == route->shard && !place->shardlet.empty();
   }
   if (const auto* copy = std::get_if<CopyIn>(&plan)) return unmoved(copy->map, then, now);
-  if (std::holds_alternative<CopyOut>(plan) && analysis.tables.empty()) {  // the table is not in the analysis
-    return std::ranges::all_of(
-        now.mappings(), [&](const shardmap::Mapping* mapping) { return unmoved(mapping->name(), then, now); });
-  }
   if (analysis.insert && !unmoved(analysis.insert->map, then, now)) return false;
   return std::ranges::all_of(analysis.tables,
                              [&](const TouchedTable& table) { return unmoved(table.map, then, now); });

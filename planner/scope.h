@@ -24,6 +24,7 @@ struct ScopeColumn {
   TermId term = kNoTerm;
   int use = -1;  // the RelationUse and its column that it comes from, when it is one itself
   int column = -1;
+  int origin = -1;  // its number among the columns of what stands in FROM, of its own block
 };
 
 // One thing in FROM by its alias.
@@ -32,6 +33,9 @@ struct ScopeItem {
   std::string_view schema;  // of a table without an alias: s.t.a names it
   std::vector<ScopeColumn> columns;
   bool known = true;  // false: its columns could not be found out
+  // Of a table or view that is named there: what its rows as values have for a type.
+  const parser::TableRef* ref = nullptr;
+  const Relation* relation = nullptr;
 };
 
 struct Scope {

@@ -44,6 +44,7 @@ class Utilities {
 
  private:
   void stage(const parser::Copy& copy, const RelationUse& use, CopyIn& in) const;
+  void copy_out(const parser::Copy& copy, const RelationUse& use, CopyShape shape);
   void at_home() {
     analysis_.home = true;
     analysis_.writes = true;
@@ -76,8 +77,13 @@ class Utilities {
   // A temporary table lives on one connection and would hide the table of all shards from there on.
   bool hides_placed(const parser::QualifiedName& name);
 
-  std::optional<Error> triggers_elsewhere(const RelationUse& table);
+  std::optional<Error> new_trigger_elsewhere(const RelationUse& table);
+  std::optional<Error> worked_out_elsewhere(parser::List<parser::Constraint> constraints);
+  std::optional<Error> worked_out_elsewhere(const parser::Expr* expr);
+  [[nodiscard]] bool makes_its_default(const parser::QualifiedName& name) const;
+  std::optional<Error> filled_apart(const parser::AlterCommand& command, const RelationUse& table);
   static Error inherits(const std::string& placed);
+  std::optional<Error> copied_apart(const parser::Copy& copy, const RelationUse& use);
   static std::optional<Error> encodes_otherwise(const parser::Copy& copy, const RelationUse& use);
   // What CREATE TABLE says of its place, or kintsugi.shard_new_tables.
   std::optional<shardmap::Table> placement(const parser::CreateTable& table, const std::string& schema);

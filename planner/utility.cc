@@ -101,8 +101,10 @@ void Utilities::operator()(const parser::LockTable* lock) {
   at_home();
 }
 
+// An ANALYZE of everything locks catalogues that databases of one server share until its transaction ends: in
+// one transaction over such shards it would wait for itself.
 void Utilities::operator()(const parser::Vacuum* vacuum) {
-  if (vacuum->tables.empty()) return everywhere({}, vacuum->analyze_only);
+  if (vacuum->tables.empty()) return everywhere({}, false);
   if (std::any_of(vacuum->tables.begin(), vacuum->tables.end(),
                   [&](const parser::TableRef& table) { return placed(where(table.name)); }))
     return everywhere({}, vacuum->analyze_only);
@@ -110,7 +112,7 @@ void Utilities::operator()(const parser::Vacuum* vacuum) {
 }
 
 // A trigger runs on the shard of its row: what it writes elsewhere would be there alone.
-std::optional<Error> Utilities::triggers_elsewhere(const RelationUse& table) {
+std::optional<Error> Utilities::new_trigger_elsewhere(const RelationUse& table) {
   const std::string_view text = analyzer_.statement().text();
   parser::Scanner scanner(text);
   parser::Token token = scanner.next();
@@ -130,35 +132,7 @@ std::optional<Error> Utilities::triggers_elsewhere(const RelationUse& table) {
     analyzer_.unknown_names = true;
     return std::nullopt;
   }
-  const bool sharded = table.kind == Kind::kSharded;
-  const auto relations = analyzer_.catalog().relations();
-  for (const std::string& name : function->mentions) {
-    // Views are looked through: what they read is mentioned as well.
-    if (std::none_of(relations.begin(), relations.end(), [&](const Relation* each) {
-          return each->name == name &&
-                 (each->kind == RelationKind::kTable || each->kind == RelationKind::kPartitioned);
-        }))
-      continue;
-    const auto named = [&](const shardmap::Table* each) { return each->name == name; };
-    const auto tables = analyzer_.map().tables();
-    const auto there = std::find_if(tables.begin(), tables.end(), named);
-    const bool home = there == tables.end() || (*there)->kind == shardmap::TableKind::kHome;
-    const bool replicated = !home && (*there)->kind == shardmap::TableKind::kReplicated;
-    const bool writes = std::binary_search(function->writes.begin(), function->writes.end(), name);
-    // Rows of the same map lie with the row that the trigger is for, as far as they have its key.
-    const bool fine = home         ? false
-                      : replicated ? !sharded || !writes
-                                   : sharded && table.table != nullptr && (*there)->map == table.table->map;
-    if (fine) continue;
-    const std::string what = home         ? "which the home shard alone has"
-                             : replicated ? "which is replicated"
-                                          : "which is sharded otherwise";
-    return refused(
-        "a trigger of " + table.display + " whose function " + function->name +
-            (writes ? " writes to " : " names ") + name + ", " + what,
-        "It runs on the shard of its row. Send the write as a statement of its own, in the same transaction.");
-  }
-  return std::nullopt;
+  return trigger_elsewhere(analyzer_, table, *function);
 }
 
 void Utilities::operator()(const parser::Utility* utility) {
@@ -166,7 +140,11 @@ void Utilities::operator()(const parser::Utility* utility) {
     const RelationUse table = where(utility->relation);
     if (!placed(table)) return at_home();
     if (utility->head.ends_with("trigger") && utility->head.starts_with("create"))
-      if (auto error = triggers_elsewhere(table)) return refuse(std::move(*error));
+      if (auto error = new_trigger_elsewhere(table)) return refuse(std::move(*error));
+    const bool rule = utility->head.ends_with("rule");
+    if ((rule || utility->head.ends_with("policy")) && !utility->head.starts_with("drop"))
+      if (auto error = text_elsewhere(analyzer_, table, analyzer_.statement().text(), rule))
+        return refuse(std::move(*error));
     return everywhere();
   }
   if (!utility->new_schema.text.empty()) return rename_schema(utility->schema, utility->new_schema);
@@ -194,6 +172,11 @@ void Utilities::operator()(const parser::Utility* utility) {
   at_home();
   if (utility->head != "do") return;
   const auto words = words_of(analyzer_.statement().text());
+  const auto written = written_in(analyzer_.statement().text());
+  for (const shardmap::Table* table : analyzer_.map().tables())
+    if (table->kind == shardmap::TableKind::kReplicated && written.contains(table->name))
+      refuse(refused("DO that writes to the replicated table " + table->schema + "." + table->name,
+                     "One shard alone would have what it writes. Send its statements themselves."));
   for (const shardmap::Table* table : analyzer_.map().tables())
     if (table->kind == shardmap::TableKind::kSharded &&
         std::binary_search(words.begin(), words.end(), table->name))
@@ -212,6 +195,9 @@ void Utilities::operator()(const parser::Call* call) {
 }
 
 void Utilities::operator()(const parser::Explain* explain) {
+  if (explain->other && explain->route)
+    return refuse(refused("EXPLAIN (ROUTE) of EXECUTE, DECLARE, CREATE TABLE AS or REFRESH",
+                          "Explain the query itself."));
   if (explain->other ||
       (explain->body.query == nullptr && explain->body.insert == nullptr && explain->body.update == nullptr &&
        explain->body.del == nullptr && explain->body.merge == nullptr))

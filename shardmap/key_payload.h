@@ -14,7 +14,9 @@
 namespace kintsugi::shardmap {
 
 inline void put_be(std::uint64_t value, int bytes, std::string& out) {
-  for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i));
+  char text[8];
+  for (int i = 0; i < 8; ++i) text[i] = static_cast<char>(value >> (8 * (7 - i)));
+  out.append(text + 8 - bytes, static_cast<std::size_t>(bytes));  // at once: keys are made for each statement
 }
 inline std::uint64_t get_be(std::string_view bytes) {
   std::uint64_t value = 0;

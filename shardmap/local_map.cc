@@ -57,6 +57,17 @@ Status in_batches(PgSession& session, const std::vector<OwnedRow>& rows, const s
   return {};
 }
 
+Result<std::size_t> schema_version(PgSession& session, Deadline deadline) {
+  KG_TRY(const auto rows, session.query("SELECT max(version) FROM kintsugi.schema_version", {}, deadline));
+  return std::stoul(rows.at(0).at(0).value_or("0"));
+}
+
+// One that is newer than this program is refused.
+Status migrate(PgSession& session, Deadline deadline) {
+  return migrate_schema(session, "kintsugi", sql_scripts::shard(), "the schema kintsugi of the shard",
+                        deadline);
+}
+
 Error another_shard(const ShardIdentity& found) {
   return {.sqlstate = "55000",
           .message = "the database is already shard \"" + found.shard_name + "\" of map store " +
@@ -75,7 +86,10 @@ LocalMap& LocalMap::operator=(LocalMap&&) noexcept = default;
 
 Result<LocalMap> LocalMap::connect(const std::string& dsn, Deadline deadline) {
   KG_TRY(std::unique_ptr<PgSession> session, PgSession::connect(dsn, true, deadline));
-  KG_CHECK(session->script(std::string(kEndIdleTransactions) + "SET client_min_messages = warning", deadline));
+  // A shard that is read only for the application has a local map all the same.
+  KG_CHECK(session->script(std::string(kEndIdleTransactions) +
+                               "SET client_min_messages = warning; SET default_transaction_read_only = off",
+                           deadline));
   return LocalMap(std::move(session));
 }
 
@@ -107,10 +121,16 @@ Status LocalMap::need_identity(const std::string& store_id, const std::string& s
 }
 
 Status LocalMap::bring_up_to_date(Deadline deadline) {
-  KG_TRY(const auto version, session_->query("SELECT max(version) FROM kintsugi.schema_version", {}, deadline));
-  if (std::stoul(version.at(0).at(0).value_or("0")) == sql_scripts::shard().size()) return {};
-  return migrate_schema(*session_, "kintsugi", sql_scripts::shard(), "the schema kintsugi of the shard",
-                        deadline);
+  KG_TRY(const std::size_t version, schema_version(*session_, deadline));
+  return version == sql_scripts::shard().size() ? Status{} : migrate(*session_, deadline);
+}
+
+Status upgrade_local_map(PgSession& session, Deadline deadline) {
+  KG_TRY(const auto there,
+         session.query("SELECT to_regclass('kintsugi.schema_version') IS NOT NULL", {}, deadline));
+  if (there.at(0).at(0) != "t") return {};
+  KG_TRY(const std::size_t version, schema_version(session, deadline));
+  return version >= sql_scripts::shard().size() ? Status{} : migrate(session, deadline);
 }
 
 Status LocalMap::adopt(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
@@ -122,8 +142,7 @@ Status LocalMap::adopt(const std::string& store_id, const std::string& shard_id,
 
 Status LocalMap::claim(const std::string& store_id, const std::string& shard_id, const std::string& shard_name,
                        Deadline deadline) {
-  KG_CHECK(migrate_schema(*session_, "kintsugi", sql_scripts::shard(), "the schema kintsugi of the shard",
-                          deadline));
+  KG_CHECK(migrate(*session_, deadline));
   KG_CHECK(session_->run(
       "INSERT INTO kintsugi.identity (store_id, shard_id, shard_name, epoch) VALUES ($1, $2, $3, 0) "
       "ON CONFLICT DO NOTHING",

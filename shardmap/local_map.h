@@ -78,6 +78,10 @@ class LocalMap {
   std::unique_ptr<PgSession> session_;
 };
 
+// Where a program before this one has made the schema `kintsugi`, it is extended to what this one wants. A
+// newer one, or none, is left alone.
+Status upgrade_local_map(PgSession& session, Deadline deadline);
+
 // What the store's map says that this shard's local map should hold.
 LocalContents contents_of(const ShardMap& map, const Shard& shard);
 

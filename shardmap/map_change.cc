@@ -9,6 +9,7 @@
 #include "shardmap/json.h"
 #include "shardmap/local_map.h"
 #include "shardmap/pg_session.h"
+#include "shardmap/table_check.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -340,7 +341,9 @@ Result<MapPtr> MapChange::drop_shard(const std::string& name, Deadline deadline)
   const Shard* shard = base.map->shard_named(name);
   if (shard == nullptr) return fail(sqlstate::kUndefinedObject, "shard \"" + name + "\" does not exist");
   KG_TRY([[maybe_unused]] const MapPtr without, apply(*base.map, {edit::DropShard{name}}));
-  KG_CHECK(check_empty(*base.map, *shard, shard_deadline(deadline)));
+  // What is in a database that was never made ready has been there before, and is nobody's but its owner's.
+  if (shard->state != ShardState::kPreparing)
+    KG_CHECK(check_empty(*base.map, *shard, shard_deadline(deadline)));
   std::vector<NoteChange> notes;
   const std::string intent = intent_body("drop", shard->dsn, name);
   if (!shard->identity.empty()) notes.push_back({kIntent, shard->identity, intent, {}});
@@ -366,6 +369,40 @@ Result<MapPtr> MapChange::drop_shard(const std::string& name, Deadline deadline)
   return done.map;
 }
 
+namespace {
+
+bool owns_the_same(const LocalContents& one, const LocalContents& other) {
+  return std::equal(
+      one.mappings.begin(), one.mappings.end(), other.mappings.begin(), other.mappings.end(),
+      [](const LocalMapping& a, const LocalMapping& b) { return a.name == b.name && a.owned == b.owned; });
+}
+
+// A backup that is older than the map has rows that have gone elsewhere since: statements over all shards would
+// count them twice.
+Status has_nothing_of_others(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline) {
+  KG_TRY(const LocalContents contents, local.read(deadline));
+  if (owns_the_same(contents, contents_of(map, shard))) return {};
+  for (const Table* table : map.tables()) {
+    if (table->kind != TableKind::kSharded) continue;
+    const auto keys = misplaced_keys(local, map, shard, *table, 1, deadline);
+    if (!keys && keys.error().sqlstate == "42P01") continue;  // younger than the backup: the check tells
+    if (!keys) return fail(keys.error());
+    if (keys->empty()) continue;
+    const MisplacedKey& key = keys->front();
+    return fail(Error{
+        .sqlstate = "55000",
+        .message = "the database has rows of other shards: table " + table->display() + " has key " + key.key +
+                   ", which " +
+                   (key.belongs.empty() ? "no shardlet has" : "belongs on shard \"" + key.belongs + "\""),
+        .detail = "It is older than the shard map, and statements over all shards would see such rows twice.",
+        .hint = "Delete them in that database, in each sharded table whatever is not of shard \"" + shard.name +
+                "\" now (SHOW SHARDLETS), then attach it."});
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<MapPtr> MapChange::reattach_shard(const std::string& name, const std::string& dsn, Deadline deadline) {
   KG_TRY(const StoredMap base, store_.load(deadline));
   const Shard* shard = base.map->shard_named(name);
@@ -378,6 +415,7 @@ Result<MapPtr> MapChange::reattach_shard(const std::string& name, const std::str
     return fail("55000", "the database is shard \"" + found->shard_name + "\" (identity " + found->shard_id +
                              "), not shard \"" + name + "\" (identity " + shard->identity + ")");
   }
+  KG_CHECK(has_nothing_of_others(*local, *base.map, *shard, deadline));
   return edit({edit::AlterShard{name, {}, dsn, {}, {}}}, deadline);
 }
 

@@ -1,6 +1,7 @@
 #include "shardmap/map_commands.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/sql_quote.h"
 #include "shardmap/sequences.h"
@@ -69,6 +70,8 @@ std::string listed(const std::vector<MisplacedKey>& keys, const std::string& sha
 // Every shard's rows of `table` are where `map` says.
 Status check_placement(const ShardMap& map, const Table& table, Deadline deadline) {
   const Mapping& mapping = *map.mapping(table.map);
+  std::optional<Error> nowhere;
+  bool anywhere = false;
   for (const Shard* shard : map.shards()) {
     const bool owns = std::any_of(mapping.shards().begin(), mapping.shards().end(),
                                   [shard](const auto& counted) { return counted.first == shard->id; });
@@ -78,17 +81,23 @@ Status check_placement(const ShardMap& map, const Table& table, Deadline deadlin
                   local.error().message);
     }
     if (Status fits = check_key_columns(*local, mapping, table, deadline); !fits) {
-      if (fits.error().sqlstate == "42P01" && !owns) continue;
+      if (fits.error().sqlstate == "42P01" && !owns) {
+        if (!nowhere) nowhere = fits.error();
+        continue;
+      }
       Error error = fits.error();
       error.detail = "on shard \"" + shard->name + "\"";
       return fail(std::move(error));
     }
+    anywhere = true;
     KG_TRY(const auto keys, misplaced_keys(*local, map, *shard, table, kKeysNamed, deadline));
     if (keys.empty()) continue;
     return fail("55000",
                 "table " + table.display() + " has rows that are not where map \"" + table.map + "\" says",
                 "Move or delete these rows, or give the map a shardlet for them.", listed(keys, shard->name));
   }
+  if (!anywhere && nowhere)
+    return fail(*std::move(nowhere));  // a map without shardlets has no shard that must have it
   return {};
 }
 

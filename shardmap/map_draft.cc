@@ -43,8 +43,10 @@ MapPtr MapDraft::finish() {
 Status MapDraft::check_name(std::string_view what, std::string_view name) const {
   if (name.empty()) return fail("42602", "a " + std::string(what) + " must have a name");
   if (name.size() > kNameBytesMax) {
-    return fail("42622",
-                "the name " + quoted(name) + " is longer than " + std::to_string(kNameBytesMax) + " bytes");
+    std::size_t shown = kNameBytesMax;
+    while (shown > 0 && (static_cast<unsigned char>(name[shown]) & 0xc0) == 0x80) --shown;  // whole characters
+    return fail("42622", "the name \"" + std::string(name.substr(0, shown)) + "...\" is longer than " +
+                             std::to_string(kNameBytesMax) + " bytes");
   }
   if (name.find('\0') != std::string_view::npos) return fail("42602", "a name cannot hold a zero byte");
   if (!is_utf8(name)) return fail("42602", "the name of a " + std::string(what) + " is not valid UTF-8");
@@ -59,7 +61,7 @@ Result<const Shard*> MapDraft::need_shard(std::string_view name) const {
 
 Result<const Shard*> MapDraft::need_receiving_shard(std::string_view name) const {
   KG_TRY(const Shard* shard, need_shard(name));
-  if (shard->state == ShardState::kPreparing || shard->state == ShardState::kDraining) {
+  if (shard->state != ShardState::kOnline) {
     return fail("55000", "shard " + quoted(name) + " is " + std::string(name_of(shard->state)) +
                              " and cannot be given shardlets");
   }

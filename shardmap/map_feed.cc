@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "shardmap/hasty_store.h"
 #include "shardmap/json.h"
 #include "shardmap/sqlite_store.h"
 
@@ -49,6 +50,7 @@ struct MapFeed::Shared {
   void hand_over(const StoredMap& stored);
   void deliver_replica_unless_delivered(const StoredMap& kept);
   void sleep_unless_stopped(milliseconds time);
+  [[nodiscard]] NoteChange note_of(std::uint64_t epoch, std::uint64_t seen_epoch) const;
   bool renew(MapStore& store, std::uint64_t epoch, std::uint64_t seen_epoch);
   std::string path_of(const std::string& file) const {
     return file.starts_with('/') || options.directory.empty() ? file : options.directory + "/" + file;
@@ -192,15 +194,20 @@ void MapFeed::Shared::watch() {
   }
 }
 
-bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch, std::uint64_t seen_epoch) {
-  const auto sent = Clock::now();
-  const bool lapsed = sent.time_since_epoch().count() >= lease_end.load();
+NoteChange MapFeed::Shared::note_of(std::uint64_t epoch, std::uint64_t seen_epoch) const {
   Json note = Json::object();
   note["epoch"] = epoch;
   note["seen"] = std::max(epoch, seen_epoch);
   note["lease_ms"] = options.lease.count();
-  if (!store.put_notes({{kRouterNote, options.router, note.dump(), {}}}, Deadline::in(kBeatDeadline)))
-    return false;
+  return {kRouterNote, options.router, note.dump(), {}};
+}
+
+// On the store's disk before the lease is longer: a store that has been restarted must wait for us as long as
+// we think that it does.
+bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch, std::uint64_t seen_epoch) {
+  const auto sent = Clock::now();
+  const bool lapsed = sent.time_since_epoch().count() >= lease_end.load();
+  if (!store.put_notes({note_of(epoch, seen_epoch)}, Deadline::in(kBeatDeadline))) return false;
   // From here on whoever changes the map waits for us. What was changed while we were not waited for, we must
   // have.
   if (lapsed) {
@@ -211,24 +218,34 @@ bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch, std::uint64_t 
   return true;
 }
 
+// The lease is renewed in each beat. How far we are is told at once, and hastily: it is true whatever becomes
+// of the store, who does not find it there any more waits until it is told again, and no lease is longer for
+// it. Writers of a moving shardlet wait for it, and not for the disk of the store.
 void MapFeed::Shared::beat() {
-  std::unique_ptr<MapStore> store;
+  std::unique_ptr<MapStore> store, hasty;
   std::optional<std::uint64_t> told;
   std::uint64_t told_seen = 0;
   bool renewed = false;
+  Clock::time_point due;  // when it is to be renewed again
   while (!stop) {
     std::optional<std::uint64_t> epoch;
     std::uint64_t seen_epoch = 0;
     {
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, renewed ? options.beat : kRetryAfter,
-                       [&] { return stop || taken != told || (taken && seen > told_seen); });
+      changed.wait_until(lock, renewed ? due : Clock::now() + kRetryAfter,
+                         [&] { return stop || taken != told || (taken && seen > told_seen); });
       if (stop) break;
       epoch = taken;
       seen_epoch = seen;
     }
-    renewed = false;
     if (!epoch) continue;  // nothing is routed yet
+    if (renewed && hasty && Clock::now() < due) {
+      told = epoch;
+      told_seen = seen_epoch;
+      if (hasty->put_notes({note_of(*epoch, seen_epoch)}, Deadline::in(kBeatDeadline))) continue;
+      hasty.reset();
+    }
+    renewed = false;
     if (!store) {
       auto opened = open_store(options.store, options.directory, Deadline::in(kBeatDeadline));
       if (!opened) {
@@ -237,9 +254,14 @@ void MapFeed::Shared::beat() {
       }
       store = *std::move(opened);
     }
+    due = Clock::now() + options.beat;
     renewed = renew(*store, *epoch, seen_epoch);
     told = epoch;
     told_seen = seen_epoch;
+    if (renewed && !hasty) {
+      if (auto opened = open_hasty_store(options.store, options.directory, Deadline::in(kBeatDeadline)))
+        hasty = *std::move(opened);
+    }
   }
   if (store) (void)store->put_notes({{kRouterNote, options.router, {}, {}}}, Deadline::in(kBeatDeadline));
 }
@@ -250,7 +272,8 @@ Result<std::unique_ptr<MapFeed>> MapFeed::start(MapFeedOptions options, Deliver 
   auto shared = std::make_unique<Shared>();
   shared->options = std::move(options);
   shared->deliver = std::move(deliver);
-  KG_TRY(shared->replica, SqliteStore::open(shared->path_of(shared->options.replica)));
+  // It is always a moment behind what has been handed over, and may be so after a power cut, too.
+  KG_TRY(shared->replica, SqliteStore::open(shared->path_of(shared->options.replica), SqliteSync::kSometime));
   KG_TRY(StoredMap kept, shared->replica->load(Deadline::never()));
   // An unusable store is told now; one that is only away is not.
   auto probe = open_store(shared->options.store, shared->options.directory,
@@ -336,12 +359,15 @@ Result<std::vector<RouterState>> routers(MapStore& store, Deadline deadline) {
 
 namespace {
 
+constexpr std::chrono::seconds kLastAnswer{2};
+
 // Waits until `member` of every live router is at least `epoch`.
 Result<std::vector<RouterState>> wait_for_routers(MapStore& store, std::uint64_t RouterState::*member,
                                                   std::uint64_t epoch, std::string_view what,
                                                   Deadline deadline) {
   for (;;) {
-    KG_TRY(const auto all, routers(store, deadline));
+    // A question that is under way when the time is up is heard to its end: who is missing is in its answer.
+    KG_TRY(const auto all, routers(store, Deadline::in(kLastAnswer)));
     std::vector<RouterState> gone;
     std::string missing;
     for (const RouterState& router : all) {

@@ -1,7 +1,7 @@
 // Keeps a router's map up to date: follows the store, keeps the replica, tells the store which epoch this
 // router has taken and that it is alive.
 //
-// Owned by the program; has two threads of its own and a connection to the store for each. Maps are handed over
+// Owned by the program; has two threads of its own and three connections to the store. Maps are handed over
 // on one of them, in rising epochs, never two at once; all other calls are for any thread. While the store is
 // away the map stays, and `lease_valid()` soon says no.
 #pragma once

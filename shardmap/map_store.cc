@@ -4,28 +4,44 @@
 #include <cstring>
 #include <random>
 
+#include "shardmap/hasty_store.h"
 #include "shardmap/postgres_store.h"
 #include "shardmap/sqlite_store.h"
 
 namespace kintsugi::shardmap {
 
-Result<std::unique_ptr<MapStore>> open_store(const std::string& where, const std::string& directory,
-                                             Deadline deadline) {
+namespace {
+
+Result<std::unique_ptr<MapStore>> open_either(const std::string& where, const std::string& directory,
+                                              bool hasty, Deadline deadline) {
   constexpr std::string_view kSqlite = "sqlite:";
   if (where.starts_with(kSqlite)) {
     std::string path = where.substr(kSqlite.size());
     if (path.empty()) return fail(sqlstate::kInvalidParameter, "the map store \"sqlite:\" names no file");
     if (path[0] != '/' && !directory.empty()) path = directory + "/" + path;
-    KG_TRY(std::unique_ptr<SqliteStore> store, SqliteStore::open(path));
+    KG_TRY(std::unique_ptr<SqliteStore> store,
+           SqliteStore::open(path, hasty ? SqliteSync::kSometime : SqliteSync::kEachCommit));
     return std::unique_ptr<MapStore>(std::move(store));
   }
-  auto store = std::make_unique<PostgresStore>(where);
+  auto store = std::make_unique<PostgresStore>(where, hasty);
   // A store that is away is no reason not to start; one that is too new, or a string that cannot be read, is.
   if (Status ready = store->prepare(deadline);
       !ready && ready.error().sqlstate != sqlstate::kConnectionFailure) {
     return fail(ready.error());
   }
   return std::unique_ptr<MapStore>(std::move(store));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MapStore>> open_store(const std::string& where, const std::string& directory,
+                                             Deadline deadline) {
+  return open_either(where, directory, false, deadline);
+}
+
+Result<std::unique_ptr<MapStore>> open_hasty_store(const std::string& where, const std::string& directory,
+                                                   Deadline deadline) {
+  return open_either(where, directory, true, deadline);
 }
 
 std::string random_uuid() {

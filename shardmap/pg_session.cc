@@ -121,6 +121,16 @@ Result<std::string> options_of(const std::string& dsn, bool primary, Deadline de
   return out + "connect_timeout=" + std::to_string(timeout.count()) + " fallback_application_name=kintsugi";
 }
 
+// What a database or a role has set for its application is not meant for us: answers are read in one form, keys
+// go as UTF-8, deadlines are our own, and what was told as done is on the disk. What is asked of the catalogue
+// looks dear to the planner, and would be compiled for longer than it runs.
+constexpr const char* kOwnSettings =
+    "SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET bytea_output = 'hex'; "
+    "SET quote_all_identifiers = off; SET default_transaction_isolation = 'read committed'; "
+    "SET default_transaction_deferrable = off; SET statement_timeout = 0; SET lock_timeout = 0; "
+    "SET idle_session_timeout = 0; SET jit = off; SELECT set_config('synchronous_commit', 'on', false) WHERE "
+    "current_setting('synchronous_commit') = 'off'";
+
 }  // namespace
 
 struct PgSession::Connection {
@@ -176,6 +186,7 @@ Result<std::unique_ptr<PgSession>> PgSession::connect(const std::string& dsn, bo
   KG_TRY(const std::string options, options_of(dsn, primary, deadline));
   try {
     std::unique_ptr<PgSession> session(new PgSession(std::make_unique<Connection>(options)));
+    KG_CHECK(session->script(kOwnSettings, deadline));
     KG_TRY(const auto rows,
            session->query("SELECT current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery()",
                           {}, deadline));

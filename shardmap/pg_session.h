@@ -25,7 +25,8 @@ inline constexpr const char* kEndIdleTransactions = "SET idle_in_transaction_ses
 
 class PgSession {
  public:
-  // Of several hosts in `dsn`, `primary` takes one that takes writes, otherwise any will do.
+  // Of several hosts in `dsn`, `primary` takes one that takes writes, otherwise any will do. What is committed
+  // is on the disk, whatever the database's synchronous_commit.
   static Result<std::unique_ptr<PgSession>> connect(const std::string& dsn, bool primary, Deadline deadline);
   ~PgSession();
   PgSession(const PgSession&) = delete;

@@ -46,7 +46,10 @@ Status PostgresStore::take_session(bool primary, Deadline deadline) {
     KG_CHECK(session->run(
         "INSERT INTO head (store_id, epoch, home, next_shard) VALUES ($1, 0, 0, 1) ON CONFLICT DO NOTHING",
         {SqlValue::text(random_uuid())}, deadline));
-    KG_CHECK(session->run(std::string("LISTEN ") + kChannel, {}, deadline));
+    if (hasty_)
+      KG_CHECK(session->run("SET synchronous_commit = off", {}, deadline));
+    else
+      KG_CHECK(session->run(std::string("LISTEN ") + kChannel, {}, deadline));
   } else {
     KG_CHECK(session->run("SET search_path = kintsugi_map", {}, deadline));
     KG_TRY(const auto version, session->query("SELECT max(version) FROM schema_version", {}, deadline));
@@ -294,7 +297,8 @@ Result<bool> PostgresStore::wait(std::uint64_t epoch, Deadline deadline) {
     if (rows.empty() || number(rows[0][0]) != epoch) return true;
     if (deadline.passed()) return false;
     if (session_->writable()) {
-      KG_CHECK(session_->wait_notification(deadline.sooner(Deadline::in(kPollListening))));
+      KG_TRY(const bool told, session_->wait_notification(deadline.sooner(Deadline::in(kPollListening))));
+      if (told) return true;  // of which epoch the caller finds out soonest by himself
     } else {
       std::this_thread::sleep_for(kPollStandby);
     }
@@ -316,7 +320,10 @@ Result<std::vector<Note>> PostgresStore::notes(const std::string& kind, Deadline
 
 Status PostgresStore::put_notes(const std::vector<NoteChange>& changes, Deadline deadline) {
   KG_CHECK(need_writable(deadline));
-  Status done = session_->transaction([&] { return write_notes(changes, deadline); }, deadline);
+  const bool alone =
+      changes.size() == 1 && !changes[0].expected;  // one statement, which is a transaction by itself
+  Status done = alone ? write_notes(changes, deadline)
+                      : session_->transaction([&] { return write_notes(changes, deadline); }, deadline);
   if (!done) return fail(as_change_error(done.error()));
   return {};
 }

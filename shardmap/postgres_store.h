@@ -13,7 +13,8 @@ namespace kintsugi::shardmap {
 
 class PostgresStore : public MapStore {
  public:
-  explicit PostgresStore(std::string dsn) : dsn_(std::move(dsn)) {}
+  // Hasty: commits do not wait for the disk, nor for a standby.
+  explicit PostgresStore(std::string dsn, bool hasty = false) : dsn_(std::move(dsn)), hasty_(hasty) {}
 
   // Connects and upgrades the schema now rather than with the first call.
   Status prepare(Deadline deadline);
@@ -42,6 +43,7 @@ class PostgresStore : public MapStore {
   Status settle_doubt(std::uint64_t epoch, const std::string& token, Deadline deadline);
 
   std::string dsn_;
+  bool hasty_;
   std::unique_ptr<PgSession> session_;
   bool fresh_session_ = false;  // not yet told by wait()
   Deadline::Clock::time_point look_for_primary_{};

@@ -25,7 +25,7 @@ double SqliteRow::real(int column) const {
   return sqlite3_column_double(statement_, column);
 }
 
-Result<std::unique_ptr<SqliteDb>> SqliteDb::open(const std::string& path) {
+Result<std::unique_ptr<SqliteDb>> SqliteDb::open(const std::string& path, SqliteSync sync) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return fail("58030", "cannot open the file " + path + ": " + std::strerror(errno));
   close(fd);
@@ -35,8 +35,8 @@ Result<std::unique_ptr<SqliteDb>> SqliteDb::open(const std::string& path) {
   if (code != SQLITE_OK) return fail(db->error("cannot open " + path));
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
   KG_CHECK(db->run("PRAGMA journal_mode = WAL", {}, [](const SqliteRow&) { return Status{}; }));
-  // A commit that was answered must be there after a power cut.
-  KG_CHECK(db->run("PRAGMA synchronous = FULL"));
+  KG_CHECK(
+      db->run(sync == SqliteSync::kEachCommit ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL"));
   return db;
 }
 

@@ -29,10 +29,15 @@ class SqliteRow {
   sqlite3_stmt* statement_;
 };
 
+// Whether a commit that was answered is there after a power cut. After a crash of the process it is in any
+// case.
+enum class SqliteSync : std::uint8_t { kEachCommit, kSometime };
+
 class SqliteDb {
  public:
   // Makes the file if need be (mode 0600: it holds the shards' DSNs), in WAL mode.
-  static Result<std::unique_ptr<SqliteDb>> open(const std::string& path);
+  static Result<std::unique_ptr<SqliteDb>> open(const std::string& path,
+                                                SqliteSync sync = SqliteSync::kEachCommit);
   ~SqliteDb();
   SqliteDb(const SqliteDb&) = delete;
   SqliteDb& operator=(const SqliteDb&) = delete;

@@ -16,8 +16,8 @@ constexpr std::uint64_t kEditsKept = 10000;
 
 }  // namespace
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path) {
-  KG_TRY(std::unique_ptr<SqliteDb> db, SqliteDb::open(path));
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, SqliteSync sync) {
+  KG_TRY(std::unique_ptr<SqliteDb> db, SqliteDb::open(path, sync));
   KG_CHECK(db->migrate(sql_scripts::store_sqlite()));
   KG_CHECK(
       db->run("INSERT INTO head (one, store_id, epoch, home, next_shard) VALUES (1, $1, 0, 0, 1) ON CONFLICT "

@@ -12,7 +12,8 @@ namespace kintsugi::shardmap {
 
 class SqliteStore : public MapStore {
  public:
-  static Result<std::unique_ptr<SqliteStore>> open(const std::string& path);
+  static Result<std::unique_ptr<SqliteStore>> open(const std::string& path,
+                                                   SqliteSync sync = SqliteSync::kEachCommit);
 
   Result<StoredMap> load(Deadline deadline) override;
   Result<std::optional<std::vector<LoggedEdit>>> edits_since(std::uint64_t epoch, const std::string& token,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sql_quote.h"
+#include "base/suggest.h"
 #include "shardmap/key_encoding.h"
 #include "shardmap/pg_hash.h"
 #include "shardmap/pg_session.h"
@@ -18,6 +19,27 @@ bool integer(KeyType type) {
 
 std::string qualified(const Table& table) {
   return quote_identifier(table.schema) + "." + quote_identifier(table.name);
+}
+
+// "Did you mean ...?", of the names in the first column of the query's rows; nothing when it fails.
+std::string meant(PgSession& session, std::string_view name, const std::string& names,
+                  const std::vector<SqlValue>& values, Deadline deadline) {
+  const auto rows = session.query(names, values, deadline);
+  if (!rows) return {};
+  std::vector<std::string> known;
+  for (const PgRow& row : *rows) known.push_back(*row[0]);
+  const std::string near = nearest(name, known);
+  return near.empty() ? "" : "Did you mean \"" + near + "\"?";
+}
+
+Error no_table(PgSession& session, const Table& table, const std::string& where, Deadline deadline) {
+  const std::string tables =
+      "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+      "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'kintsugi') "
+      "AND n.nspname NOT LIKE 'pg\\_t%' LIMIT 20000";
+  return {.sqlstate = "42P01",
+          .message = "table " + table.display() + " does not exist" + where,
+          .hint = meant(session, table.schema + "." + table.name, tables, {}, deadline)};
 }
 
 // Every key that there can be is in one shardlet on this shard: no row can be in the wrong place.
@@ -54,7 +76,7 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
              "c.relnamespace JOIN pg_database d ON d.datname = current_database() WHERE n.nspname = $1 AND "
              "c.relname = $2 AND c.relkind IN ('r', 'p')",
              {SqlValue::text(table.schema), SqlValue::text(table.name)}, deadline));
-  if (there.empty()) return fail("42P01", "table " + table.display() + " does not exist on the shard");
+  if (there.empty()) return fail(no_table(session, table, " on the shard", deadline));
   if (*there[0][1] != "UTF8") {
     return fail(sqlstate::kNotSupported,
                 "the database has the encoding " + *there[0][1] + "; a shard must have UTF8");
@@ -73,7 +95,13 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
             "a.attgenerated <> '' FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation WHERE "
             "a.attrelid = $1 AND a.attname = $2 AND NOT a.attisdropped AND a.attnum > 0",
             {SqlValue::integer(std::stoull(*there[0][0])), SqlValue::text(table.key[i])}, deadline));
-    if (rows.empty()) return fail("42703", "column " + name + " does not exist");
+    if (rows.empty()) {
+      return fail(
+          "42703", "column " + name + " does not exist",
+          meant(session, table.key[i],
+                "SELECT attname FROM pg_attribute WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped",
+                {SqlValue::integer(std::stoull(*there[0][0]))}, deadline));
+    }
     const KeyType wanted = mapping.key_types()[i];
     const auto type = key_type_named(*rows[0][0]);
     if (!type || (*type != wanted && !(integer(*type) && integer(wanted)))) {
@@ -165,7 +193,7 @@ Status check_copies(const ShardMap& map, const Table& table, Deadline deadline) 
     auto rows = (*session)->query(sums, {}, deadline);
     if (!rows) {
       if (rows.error().sqlstate != "42P01") return fail(rows.error());
-      if (!at_home) return fail("42P01", "table " + table.display() + " does not exist");
+      if (!at_home) return fail(no_table(**session, table, "", deadline));
       return fail(
           "55000", "table " + table.display() + " is not on shard \"" + shard->name + "\"",
           "Make it there with the same rows; or make a table with CREATE TABLE ... REPLICATED, and fill it "

@@ -53,11 +53,17 @@ Result<std::string> row_triggers(const FenceSpec& fence, const MovedTable& table
          when + "(" + old + "))" + refuse;
 }
 
+// They fire for sessions that replicate, too, of which somebody's subscription or a loader may be one.
 Result<std::string> triggers(const FenceSpec& fence, const MovedTable& table) {
   const std::string refuse = executes("refuse_moved", {std::to_string(fence.job)});
-  KG_TRY(const std::string rows, row_triggers(fence, table, "", refuse));
-  return rows + "CREATE OR REPLACE TRIGGER " + prefix_of(fence.job) + "_all BEFORE TRUNCATE ON " + table.name +
-         " FOR EACH STATEMENT" + refuse;
+  std::string not_ours = "pg_catalog.current_setting('kintsugi.cleaner', true) IS DISTINCT FROM ";
+  not_ours.append(quote_literal(std::to_string(fence.job))).append(" AND ");
+  KG_TRY(const std::string rows, row_triggers(fence, table, not_ours, refuse));
+  std::string text = rows + "CREATE OR REPLACE TRIGGER " + prefix_of(fence.job) + "_all BEFORE TRUNCATE ON " +
+                     table.name + " FOR EACH STATEMENT" + refuse + "ALTER TABLE " + table.name;
+  for (const char* each : {"_in,", "_out,", "_all; "})
+    text += " ENABLE ALWAYS TRIGGER " + prefix_of(fence.job) + each;
+  return text;
 }
 
 }  // namespace
@@ -102,6 +108,26 @@ Result<bool> raise_guard(PgSession& target, const FenceSpec& guard, std::chrono:
   return attempt(target, script + "COMMIT", deadline);
 }
 
+Result<std::string> opened_by_others(PgSession& source, std::uint64_t job,
+                                     const std::vector<MovedTable>& tables, Deadline deadline) {
+  // Of the triggers that partitions have from their table, servers before 15 do not keep the ALWAYS.
+  std::string names;
+  for (const MovedTable& table : tables) names += (names.empty() ? "" : ", ") + quote_literal(table.name);
+  if (names.empty()) return std::string();
+  KG_TRY(
+      const auto rows,
+      source.query(
+          "SELECT coalesce(string_agg(name, ', '), '') FROM unnest(ARRAY[" + names +
+              "]::text[]) name WHERE (SELECT count(*) FILTER (WHERE tgparentid = 0 AND tgenabled = 'A') <> 3 "
+              "OR bool_or(tgenabled NOT IN ('A', 'O')) FROM pg_trigger WHERE tgrelid IN (SELECT "
+              "to_regclass(name)::oid UNION SELECT relid FROM pg_partition_tree(to_regclass(name))) AND "
+              "tgname IN ($1, $2, $3))",
+          {SqlValue::text(prefix_of(job) + "_in"), SqlValue::text(prefix_of(job) + "_out"),
+           SqlValue::text(prefix_of(job) + "_all")},
+          deadline));
+  return *rows.at(0).at(0);
+}
+
 Status open_guard(PgSession& target, std::uint64_t job, Deadline deadline) {
   // Writers wait for it, and not for the disk: should it be lost, whoever drops the triggers opens it once
   // more.
@@ -113,6 +139,10 @@ Status open_guard(PgSession& target, std::uint64_t job, Deadline deadline) {
   (void)target.run("ROLLBACK", {}, deadline);
   // A shard that is older than guards has none.
   return opened.error().sqlstate == "42P01" ? Status() : opened;
+}
+
+std::string passes_fence(std::uint64_t job) {
+  return "SET kintsugi.cleaner = " + quote_literal(std::to_string(job));
 }
 
 Status settle_fence(PgSession& source, std::uint64_t job, Deadline deadline) {

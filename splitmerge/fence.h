@@ -26,6 +26,14 @@ struct FenceSpec {
 Result<bool> raise_fence(shardmap::PgSession& source, const FenceSpec& fence,
                          std::chrono::milliseconds lock_timeout, Deadline deadline);
 
+// Which of its tables somebody has opened with DISABLE TRIGGER since it was raised, or with ENABLE TRIGGER for
+// sessions that replicate; empty: none.
+Result<std::string> opened_by_others(shardmap::PgSession& source, std::uint64_t job,
+                                     const std::vector<MovedTable>& tables, Deadline deadline);
+
+// A statement after which a session may delete behind the fence of this job.
+std::string passes_fence(std::uint64_t job);
+
 // The move is decided: routers in careful mode may trust the shard's local map again. The triggers stay.
 Status settle_fence(shardmap::PgSession& source, std::uint64_t job, Deadline deadline);
 

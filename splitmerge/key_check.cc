@@ -108,7 +108,7 @@ Status compare_keys(const std::vector<MovedTable>& tables, const std::vector<Row
               " keys that were changed since the copy, " + std::to_string(differing) + " differ; " + text;
   }
   if (names.empty()) return {};
-  return fail(Error{"XX001", "the rows of the shardlet differ between source and target: table " + names,
+  return fail(Error{kRowsDiffer, "the rows of the shardlet differ between source and target: table " + names,
                     detail, "", 0});
 }
 

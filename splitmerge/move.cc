@@ -420,7 +420,11 @@ Status Move::publish() {
   failpoint("move: settled");
   const std::string at = *now[0][0];
   return lease_.update([&](JobRecord& record) {
-    record.info.history.insert(record.info.history.end(), marks_.begin(), marks_.end());
+    // Among what has been written meanwhile, "committed" say, in the order of time.
+    auto& history = record.info.history;
+    const auto marks = history.insert(history.end(), marks_.begin(), marks_.end());
+    std::inplace_merge(history.begin(), marks, history.end(),
+                       [](const JobEvent& a, const JobEvent& b) { return a.at < b.at; });
     to(JobState::kCleaning)(record);
     record.work.committed_at = at;
   });

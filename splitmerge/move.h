@@ -25,9 +25,12 @@ inline constexpr const char* kTablesChanged = "KG_ANEW";
 // And: the fence was up for longer than the target may take for its last changes.
 inline constexpr const char* kTooSlow = "KG_SLOW";
 
+// And: it let writes through before the commit.
+inline constexpr const char* kFenceOpened = "KG_OPENED";
+
 // Where it is neither copied anew nor tried again.
 inline Status told_plainly(Status done) {
-  if (done || (done.error().sqlstate != kTablesChanged && done.error().sqlstate != kTooSlow)) return done;
+  if (done || !done.error().sqlstate.starts_with("KG_")) return done;
   return fail(done.error().sqlstate == kTooSlow ? sqlstate::kQueryCanceled : "55000", done.error().message);
 }
 
@@ -133,6 +136,7 @@ class Move {
   tables_are_others();  // on either side, as far as that can be told: what has failed may have failed for it
   Status copy_anew(const std::string& why = "the tables were emptied or altered");
   Result<FencedSource> look_at_source();
+  Status check_fence_stands();
   Status verify_fenced(const FencedSource& source);
 
   shardmap::MapStore& store_;

@@ -20,20 +20,35 @@ constexpr const char* kColumns =
     "$1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attname COLLATE \"C\"";
 
 // Each relation with rows, how its rows are identified, and whether that tells the key ($2: its columns'
-// names).
+// names). A DEFERRABLE primary key identifies nothing: PostgreSQL would refuse every UPDATE of a published
+// table.
 constexpr const char* kLeaves =
     "SELECT format('%I.%I', n.nspname, c.relname), c.relreplident, CASE c.relreplident WHEN 'd' THEN 'DEFAULT' "
     "WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' ELSE 'USING INDEX ' || quote_ident(x.relname) END, "
     "c.relreplident = 'f' OR coalesce((SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND "
     "a.attnum = ANY (i.indkey) AND a.attname = ANY ($2::text[])) = cardinality($2::text[]), false), EXISTS "
-    "(SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary) OR NOT EXISTS (SELECT FROM "
-    "pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid IN "
-    "('json'::regtype, 'xml'::regtype, 'point'::regtype, 'polygon'::regtype)), greatest(c.reltuples, 0), "
-    "c.relkind = 'p', c.oid FROM "
+    "(SELECT FROM pg_index p WHERE p.indrelid = c.oid AND p.indisprimary AND p.indimmediate), "
+    "greatest(c.reltuples, 0), c.relkind = 'p', c.oid FROM "
     "(SELECT $1::text::regclass AS relid UNION SELECT relid FROM pg_partition_tree($1::text::regclass)) t JOIN "
     "pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_index i ON "
-    "i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
-    "ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid WHERE c.relkind IN ('r', 'p') ORDER BY 1";
+    "i.indrelid = c.oid AND i.indimmediate AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN "
+    "i.indisreplident ELSE false END LEFT JOIN pg_class x ON x.oid = i.indexrelid WHERE c.relkind IN ('r', "
+    "'p') ORDER BY 1";
+
+// Rows without a primary key are found by comparing all columns, each by its type's equality: whether all have
+// one.
+constexpr const char* kComparable =
+    "WITH RECURSIVE t (oid) AS (SELECT atttypid FROM pg_attribute WHERE attrelid = $1::text::regclass AND "
+    "attnum "
+    "> 0 AND NOT attisdropped UNION SELECT x.part FROM t JOIN pg_type p ON p.oid = t.oid CROSS JOIN LATERAL "
+    "(SELECT p.typbasetype WHERE p.typtype = 'd' UNION ALL SELECT p.typelem WHERE p.typcategory = 'A' UNION "
+    "ALL "
+    "SELECT f.atttypid FROM pg_attribute f WHERE f.attrelid = p.typrelid AND p.typtype = 'c' AND f.attnum > 0 "
+    "AND NOT f.attisdropped) x (part)), comparable (oid) AS (SELECT o.opcintype FROM pg_opclass o JOIN pg_am m "
+    "ON m.oid = o.opcmethod WHERE m.amname IN ('btree', 'hash') AND o.opcdefault) SELECT NOT EXISTS (SELECT "
+    "FROM t JOIN pg_type p ON p.oid = t.oid WHERE p.typtype = 'b' AND p.typcategory <> 'A' AND p.oid NOT IN "
+    "(SELECT oid FROM comparable UNION ALL SELECT k.castsource FROM pg_cast k JOIN comparable c ON c.oid = "
+    "k.casttarget WHERE k.castmethod = 'b' AND k.castcontext = 'i'))";
 
 // What keeps a relation from being followed, and from being moved.
 constexpr const char* kObstacles =
@@ -47,8 +62,10 @@ constexpr const char* kObstacles =
     "too "
     "(ENABLE ALWAYS or REPLICA)' FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND "
     "t.tgenabled IN "
-    "('A', 'R') AND t.tgname NOT LIKE 'kintsugi\\_fence\\_%' HAVING count(*) > 0), CASE WHEN EXISTS (SELECT "
-    "FROM "
+    "('A', 'R') AND t.tgname NOT LIKE 'kintsugi\\_fence\\_%' HAVING count(*) > 0), (SELECT 'has rule ' || "
+    "string_agg(quote_ident(r.rulename), ', ') || ', which is applied to moved rows too (ENABLE ALWAYS or "
+    "REPLICA)' FROM pg_rewrite r WHERE r.ev_class = c.oid AND r.ev_type <> '1' AND r.ev_enabled IN ('A', 'R') "
+    "HAVING count(*) > 0), CASE WHEN EXISTS (SELECT FROM "
     "pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid WHERE i.inhparent = c.oid AND NOT k.relispartition) "
     "THEN 'has "
     "tables that inherit from it' END) FROM pg_class c WHERE c.oid = $1::text::regclass";
@@ -115,6 +132,8 @@ constexpr const char* kShape =
     "SELECT format('index %s', pg_get_indexdef(i.indexrelid)) FROM r JOIN pg_index i ON i.indrelid = r.oid "
     "UNION ALL SELECT format('trigger %s %s', pg_get_triggerdef(g.oid), g.tgenabled) FROM r JOIN pg_trigger g "
     "ON g.tgrelid = r.oid AND NOT g.tgisinternal AND g.tgname NOT LIKE 'kintsugi\\_fence\\_%' UNION ALL SELECT "
+    "format('rule %s %s', pg_get_ruledef(w.oid), w.ev_enabled) FROM r JOIN pg_rewrite w ON w.ev_class = r.oid "
+    "UNION ALL SELECT "
     "format('policy %s.%I %s %s %s %s', r.name, p.polname, p.polcmd, p.polpermissive, pg_get_expr(p.polqual, "
     "p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM r JOIN pg_policy p ON p.polrelid = r.oid) "
     "lines ORDER BY line COLLATE \"C\"";
@@ -161,6 +180,12 @@ Result<MovedTable> describe_rows(PgSession& session, const shardmap::Table& tabl
     KG_TRY(const auto obstacles, session.query(kObstacles, {SqlValue::text(leaf.name)}, deadline));
     leaf.not_followed = *obstacles.at(0).at(0);
     leaf.not_moved = *obstacles[0][1];
+    const bool by_all_columns = !leaf.identified || row[1] == "f";
+    leaf.can_be_full = leaf.can_be_full || !by_all_columns;
+    if (!leaf.can_be_full) {
+      KG_TRY(const auto comparable, session.query(kComparable, {SqlValue::text(leaf.name)}, deadline));
+      leaf.can_be_full = comparable.at(0).at(0) == "t";
+    }
     if (row[6] == "t") {
       moved.parents.push_back(leaf);
       continue;

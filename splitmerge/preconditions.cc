@@ -75,6 +75,17 @@ Status check_servers(PgSession& source, PgSession& target, std::vector<std::stri
   return {};
 }
 
+// The same bytes are other characters in another encoding, and the keys of a map are UTF-8.
+Status check_encoding(PgSession& shard, const char* which, std::vector<std::string>& reasons,
+                      Deadline deadline) {
+  KG_TRY(const auto rows, shard.query("SELECT getdatabaseencoding()", {}, deadline));
+  const std::string& encoding = *rows.at(0).at(0);
+  if (encoding == "UTF8") return {};
+  reasons.push_back(std::string("the database of the ") + which + " has the encoding " + encoding +
+                    "; a shard must have UTF8");
+  return {};
+}
+
 Status check_one_move(const ShardMap& map, const std::string& shardlet_name, const std::string& to,
                       MoveMode mode, std::vector<std::string>& reasons, Deadline deadline) {
   const auto shardlet = map.shardlet(shardlet_name);
@@ -98,12 +109,14 @@ Result<std::vector<std::string>> reasons_against(PgSession& source, PgSession& t
                                                  bool rows_expected, Deadline deadline) {
   std::vector<std::string> reasons;
   if (mode == MoveMode::kOnline) KG_CHECK(check_servers(source, target, reasons, deadline));
+  KG_CHECK(check_encoding(source, "source", reasons, deadline));
+  KG_CHECK(check_encoding(target, "target", reasons, deadline));
   for (const MovedTable& table : tables) {
     KG_TRY(const auto here, shape_of(source, table.name, deadline));
     KG_TRY(const auto there, shape_of(target, table.name, deadline));
     compare_shapes(table, here, there, reasons);
     for (const Leaf& leaf : table.leaves) {
-      if (mode == MoveMode::kOnline && !leaf.identified && !leaf.can_be_full) {
+      if (mode == MoveMode::kOnline && !leaf.can_be_full) {
         reasons.push_back("table " + leaf.name +
                           " has no primary key and a column whose type has no equality: its "
                           "rows cannot be followed");

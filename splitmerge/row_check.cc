@@ -115,7 +115,7 @@ Status compare_sums(const std::vector<MovedTable>& tables, const BothSums& sums,
               (rows ? *rows : rows.error().message);
   }
   if (names.empty()) return {};
-  return fail(Error{"XX001", "the rows of the shardlet differ between source and target: table " + names,
+  return fail(Error{kRowsDiffer, "the rows of the shardlet differ between source and target: table " + names,
                     detail, "", 0});
 }
 

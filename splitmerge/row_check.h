@@ -11,6 +11,9 @@
 
 namespace kintsugi::splitmerge {
 
+// What has been compared is not equal.
+inline constexpr const char* kRowsDiffer = "XX001";
+
 struct RowSum {
   std::uint64_t rows = 0;
   std::string sum;  // of the rows' checksums, in decimals

@@ -1,5 +1,6 @@
 #include "splitmerge/row_delete.h"
 
+#include "splitmerge/fence.h"
 #include "splitmerge/follow.h"
 
 namespace kintsugi::splitmerge {
@@ -31,8 +32,15 @@ Result<std::uint64_t> delete_leaf(PgSession& reader, PgSession& writer, const st
           if (rows.empty()) return {};
           std::string places;
           for (const auto& row : rows) places += (places.empty() ? "\"" : ",\"") + *row[0] + "\"";
-          KG_CHECK(writer.run("DELETE FROM ONLY " + leaf + " WHERE ctid = ANY ('{" + places + "}'::tid[])", {},
-                              never));
+          KG_TRY(const auto gone,
+                 writer.query("WITH gone AS (DELETE FROM ONLY " + leaf + " WHERE ctid = ANY ('{" + places +
+                                  "}'::tid[]) RETURNING 1) SELECT count(*) FROM gone",
+                              {}, never));
+          if (gone.at(0).at(0) != std::to_string(rows.size())) {
+            return fail(
+                "55000", "rows of table " + leaf + " that have moved cannot be deleted",
+                "Look for a trigger or a rule of the table that keeps them (ENABLE ALWAYS or REPLICA).");
+          }
           count += rows.size();
           lease.pause(tuning.clean_pause);
         }
@@ -58,8 +66,9 @@ Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& nam
                                   JobLease& lease) {
   KG_TRY(const auto reader, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
   KG_TRY(const auto writer, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
-  KG_CHECK(writer->script("SET synchronous_commit = off; SET lock_timeout = '100ms'",
-                          Deadline::in(kConnectDeadline)));
+  KG_CHECK(
+      writer->script("SET synchronous_commit = off; SET lock_timeout = '100ms'; " + passes_fence(lease.id()),
+                     Deadline::in(kConnectDeadline)));
   std::uint64_t count = 0;
   for (const MovedTable& table : tables) {
     for (const Leaf& leaf : table.leaves) {

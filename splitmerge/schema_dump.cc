@@ -20,6 +20,15 @@ extern char** environ;
 namespace kintsugi::splitmerge {
 namespace {
 
+// Of what a program said: PostgreSQL's own error, and not the last line, which may be the caret below a
+// statement.
+std::string telling_line(const std::string& said) {
+  std::size_t begin = said.find("ERROR:");
+  if (begin == std::string::npos) begin = said.find("FATAL:");
+  if (begin == std::string::npos) begin = said.rfind('\n') + 1;
+  return said.substr(begin, said.find('\n', begin) - begin);
+}
+
 namespace fs = std::filesystem;
 
 // A file that only we can read, gone with the object.
@@ -118,7 +127,7 @@ Status run(std::vector<std::string> arguments, const std::string& dsn, const std
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   std::string said = complaints.contents();
   while (!said.empty() && said.back() == '\n') said.pop_back();
-  return fail(Error{"55000", name + " failed: " + said.substr(said.rfind('\n') + 1), said, "", 0});
+  return fail(Error{"55000", name + " failed: " + telling_line(said), said, "", 0});
 }
 
 }  // namespace

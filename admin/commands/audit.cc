@@ -53,7 +53,7 @@ std::string body_of(const Actor& actor, const std::string& router, const std::st
   json["face"] = std::string(name_of(actor.face));
   json["router"] = router;
   json["what"] = what.substr(0, kWhatBytesMax);
-  json["result"] = result;
+  json["result"] = result.substr(0, kWhatBytesMax);
   json["epoch"] = epoch;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -3,6 +3,7 @@
 #include "admin/commands/audit.h"
 #include "admin/commands/expected_epoch.h"
 #include "admin/commands/job_commands.h"
+#include "admin/commands/meant.h"
 #include "admin/commands/show.h"
 #include "executor/dsn.h"
 #include "shardmap/map_feed.h"
@@ -19,6 +20,7 @@ using shardmap::MapStore;
 constexpr std::chrono::seconds kOpenPatience{5};
 constexpr std::chrono::seconds kRoutersPatience{2};
 constexpr std::chrono::seconds kAuditPatience{5};
+constexpr std::chrono::seconds kShowPatience{5};
 
 CommandResult made(const MapPtr& map) {
   CommandResult result;
@@ -183,14 +185,16 @@ Result<CommandResult> CommandLayer::run(const Command& command, const Actor& act
                           : change(describe(command), actor, run, [&](MapStore& opened) {
                               return std::visit(Changer{opened, actor.face, run, *surroundings_}, command);
                             });
-  if (done && done->tag.empty()) done->tag = tag_of(command);
+  if (!done) return fail(with_what_was_meant(std::move(done).error(), *surroundings_->map()));
+  if (done->tag.empty()) done->tag = tag_of(command);
   return done;
 }
 
 Result<CommandResult> CommandLayer::look(const Command& command, const Actor& actor, const CommandRun& run) {
   if (const auto* c = std::get_if<Show>(&command)) {
+    const Deadline soon = run.deadline.sooner(Deadline::in(kShowPatience));  // a store may hang
     return show(
-        *c, actor.face, *surroundings_, [&] { return store(run.deadline); }, run.deadline);
+        *c, actor.face, *surroundings_, [&] { return store(soon); }, soon);
   }
   if (const auto* c = std::get_if<Lookup>(&command)) return lookup(*c, actor.face, *surroundings_->map());
   KG_TRY(MapStore * opened, store(run.deadline));

@@ -11,6 +11,7 @@
 
 #include "admin/commands/command.h"
 #include "admin/commands/command_result.h"
+#include "admin/commands/epoch_condition.h"
 #include "admin/commands/surroundings.h"
 #include "base/deadline.h"
 #include "base/error.h"
@@ -20,14 +21,11 @@ namespace kintsugi::admin {
 // The circumstances of one command.
 struct CommandRun {
   Deadline deadline = Deadline::never();
-  // Given: the map must be at this epoch, or nothing is done and the error is kEpochMoved's.
-  std::optional<std::uint64_t> epoch;
+  // Given: the map's epoch must be as it says, or nothing is done and the error is kEpochMoved's.
+  std::optional<EpochCondition> epoch;
   // Set by another thread: nobody wants it any more. What has begun may still be done.
   std::shared_ptr<const std::atomic<bool>> canceled;
 };
-
-// The SQLSTATE of a change that was asked for an epoch which is no longer the map's.
-inline constexpr std::string_view kEpochMoved = "KG007";
 
 // Of what a command answers, before it has run; none: it answers with its tag alone.
 [[nodiscard]] std::vector<ResultColumn> columns_of(const Command& command);

@@ -5,13 +5,7 @@ namespace kintsugi::admin {
 // Whoever changes the map loads it first, and again before each new attempt.
 Result<shardmap::StoredMap> ExpectedEpoch::load(Deadline deadline) {
   KG_TRY(shardmap::StoredMap stored, store_.load(deadline));
-  if (stored.map->epoch() != epoch_) {
-    // Not 40001: nobody is to try this again.
-    return fail("KG007",
-                "the shard map is at epoch " + std::to_string(stored.map->epoch()) +
-                    ", and this change was asked for epoch " + std::to_string(epoch_),
-                "Read it again, and decide again.");
-  }
+  KG_CHECK(condition_.check(stored.map->epoch()));
   return stored;
 }
 
@@ -20,7 +14,7 @@ Result<shardmap::StoredMap> ExpectedEpoch::commit(const shardmap::StoredMap& bas
                                                   const std::vector<shardmap::NoteChange>& notes,
                                                   Deadline deadline) {
   KG_TRY(shardmap::StoredMap done, store_.commit(base, edit, notes, deadline));
-  epoch_ = done.map->epoch();
+  condition_ = {.one_of = true, .wanted = {std::to_string(done.map->epoch())}, .unwanted = {}};
   return done;
 }
 

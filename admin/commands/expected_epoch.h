@@ -1,15 +1,16 @@
-// A store in which a change is made only if the map is still as somebody saw it: every commit must be for the
-// epoch that was expected, or for one that was made through this very object. For If-Match. Belongs to the
-// thread of the store that it stands before. Private to admin/commands/.
+// A store in which every commit must be for an epoch that the condition takes, or for one that was made through
+// this very object. Belongs to the thread of the store that it stands before. Private to admin/commands/.
 #pragma once
 
+#include "admin/commands/epoch_condition.h"
 #include "shardmap/map_store.h"
 
 namespace kintsugi::admin {
 
 class ExpectedEpoch final : public shardmap::MapStore {
  public:
-  ExpectedEpoch(shardmap::MapStore& store, std::uint64_t epoch) : store_(store), epoch_(epoch) {}
+  ExpectedEpoch(shardmap::MapStore& store, EpochCondition condition)
+      : store_(store), condition_(std::move(condition)) {}
 
   Result<shardmap::StoredMap> load(Deadline deadline) override;
   Result<std::optional<std::vector<shardmap::LoggedEdit>>> edits_since(std::uint64_t epoch,
@@ -31,7 +32,7 @@ class ExpectedEpoch final : public shardmap::MapStore {
 
  private:
   shardmap::MapStore& store_;
-  std::uint64_t epoch_;
+  EpochCondition condition_;
 };
 
 }  // namespace kintsugi::admin

@@ -87,7 +87,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   return result;
 }
 
-Result<UniqueFd> listen_tcp(const HostPort& at, int backlog) {
+Result<UniqueFd> listen_tcp(const HostPort& at, Listening how, int backlog) {
   KG_TRY(auto addresses, lookup(at, AI_PASSIVE));
   std::string why = "no address";
   for (const SocketAddress& address : addresses) {
@@ -98,9 +98,13 @@ Result<UniqueFd> listen_tcp(const HostPort& at, int backlog) {
     }
     int on = 1;
     setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-    if (bind(fd.get(), reinterpret_cast<const sockaddr*>(address.bytes), address.size) == 0 &&
-        listen(fd.get(), backlog) == 0) {
+    const auto share = [&] { return setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0; };
+    // With SO_REUSEPORT at its bind a second router of the same user would get a part of the first one's
+    // clients. The first socket gets it afterwards: those who bind with it may join, others may not.
+    const bool first = how == Listening::kFirst;
+    if ((first || share()) &&
+        bind(fd.get(), reinterpret_cast<const sockaddr*>(address.bytes), address.size) == 0 &&
+        (!first || share()) && listen(fd.get(), backlog) == 0) {
       return fd;
     }
     why = system_error();

@@ -45,8 +45,11 @@ struct HostPort {
 // "127.0.0.1:6432", "[::1]:6432", "localhost:0".
 Result<HostPort> parse_host_port(std::string_view text);
 
-// Listens with SO_REUSEPORT, so that each thread has a queue of its own. `host` is a name or a number.
-Result<UniqueFd> listen_tcp(const HostPort& at, int backlog = 1024);
+// Listens so that each thread of this program may have a queue of its own at the same address: the first of
+// them takes the address alone, the others join it. An address that is taken, also by another router, is an
+// error. `host` is a name or a number.
+enum class Listening : std::uint8_t { kFirst, kJoining };
+Result<UniqueFd> listen_tcp(const HostPort& at, Listening how, int backlog = 1024);
 
 // The port a listener really has.
 [[nodiscard]] int local_port(int fd);

@@ -43,7 +43,8 @@ class Contract(unittest.TestCase):
         self.assertEqual(answer.status, status, f"{method} {path}: {answer.text}")
         if status >= 400:
             self.assertEqual(answer.headers["Content-Type"], "application/problem+json")
-            self.assertLessEqual({"type", "title", "status", "detail", "sqlstate"}, set(answer.json))
+            self.assertLessEqual({"type", "title", "status", "detail", "sqlstate", "hint"}, set(answer.json))
+            self.assertTrue(answer.json["hint"])
             self.assertEqual(answer.json["status"], status)
         elif status != 204:
             self.assertEqual(answer.headers["Content-Type"], "application/json")
@@ -187,6 +188,34 @@ class Contract(unittest.TestCase):
         self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}, 412, headers={"If-Match": tag})
         self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}, headers={"If-Match": "*"})
 
+    def test_06b_conditions_as_http_has_them(self):
+        # RFC 9110, 13: lists, weak tags, which If-None-Match takes and If-Match does not, and *.
+        path = M + "/tenants/shardlets/a"
+        epoch = self.ask("GET", path).headers["ETag"].strip('"')
+        now, old = f'"{epoch}"', f'"{int(epoch) - 1}"'
+        for tags in (now, "W/" + now, f"{old}, {now}", f'{old},W/{now}', f' "x,y" ,, {now}', "*"):
+            for each in (path, M, "/v1/epoch"):
+                answer = house.rest("GET", each, headers={"If-None-Match": tags})
+                self.assertEqual((answer.status, answer.headers["ETag"], answer.text), (304, now, ""), tags)
+        for tags in (old, "W/" + old, f'"0{epoch}"', epoch, f"{old}, W/{old}"):
+            self.assertEqual(self.ask("GET", path, headers={"If-None-Match": tags}).headers["ETag"], now)
+        for tags in (now, f"{old}, {now}", "*"):
+            self.ask("GET", path, headers={"If-Match": tags})
+        for tags in (old, "W/" + now, epoch, "'", f"{now} {old}", "*, " + now):
+            self.ask("GET", path, status=412, headers={"If-Match": tags})
+            self.ask("PATCH", path, {"state": "offline"}, 412, headers={"If-Match": tags})
+        for tags in (now, "W/" + now, "*", f"{old}, {now}"):
+            self.ask("PATCH", path, {"state": "offline"}, 412, headers={"If-None-Match": tags})
+            self.ask("DELETE", path, None, 412, headers={"If-None-Match": tags})
+        self.has(self.ask("GET", path), state="online")
+        again = self.ask("PATCH", path, {"state": "read only"}, headers={"If-Match": f"{old}, {now}"}).headers["ETag"]
+        self.ask("PATCH", path, {"state": "online"}, headers={"If-Match": f"W/{again}, {again}", "If-None-Match": now})
+        made = {"name": "conditions", "kind": "range", "key": ["bigint"]}
+        self.ask("POST", M, made, 201, headers={"If-None-Match": "*"})
+        self.ask("POST", M, made, 412, headers={"If-None-Match": "*"})
+        self.ask("POST", M, made, 200)
+        self.ask("DELETE", M + "/conditions", status=204)
+
     def test_07_what_is_open_and_what_there_is(self):
         for path, type in (("/healthz", "application/json"), ("/readyz", "application/json"), ("/metrics", "text/plain; version=0.0.4"),
                            ("/openapi.json", "application/json"), ("/", "text/html; charset=utf-8")):
@@ -260,6 +289,9 @@ class Contract(unittest.TestCase):
         cli("drain", "s2")
         self.assertNotIn("s2", [s["shard"] for s in objects("map", "show", "tenants")["shardlets"]])
         self.assertEqual(objects("shard", "set", "s2", "--state", "online")["state"], "online")
+        for words in (("shard", "set", "s2"), ("shard", "set", "s2", "--state", "closed"), ("shardlet", "set", "tenants", "low"),
+                      ("shardlet", "set", "tenants", "low", "--state", "closed"), ("shardlet", "add", "tenants", "x", "--on", "s1")):
+            self.assertEqual(house.cli(*words)[0], 2, words)
         exported = cli("map", "export")
         self.assertEqual(exported, house.rest("GET", "/v1/export").text)
         self.assertEqual(cli("recover", "check"), "Store, shards and rows agree.\n")

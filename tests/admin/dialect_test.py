@@ -227,6 +227,14 @@ class Dialect(unittest.TestCase):
             self.assertTrue(reader.execute("SHOW SHARDLETS").fetchall())
             self.assertTrue(reader.execute("EXPLAIN (ROUTE) SELECT * FROM orders").fetchall())
             self.refused("MERGE SHARDLETS a, z", "42501", connection=reader)
+            # Nor does what it makes change the map; a table of the home shard does not.
+            for sql in ("CREATE TABLE mine (tenant_id bigint) SHARD BY tenants (tenant_id)", "CREATE TABLE mine (id int) REPLICATED"):
+                self.assertIn("reader", self.refused(sql, "42501", connection=reader).message_hint)
+            reader.execute("SET kintsugi.shard_new_tables = 'tenants(tenant_id)'")
+            self.refused("CREATE TABLE mine (tenant_id bigint)", "42501", connection=reader)
+            self.assertEqual(admin.execute("SELECT to_regclass('mine')").fetchone(), (None,))
+            reader.execute("PREPARE one AS SELECT * FROM orders WHERE tenant_id = 1")
+            self.assertIn("query itself", self.refused("EXPLAIN (ROUTE) EXECUTE one", "0A000", connection=reader).message_hint)
 
     def test_07b_what_is_nearly_a_statement_of_ours_is_told_its_form(self):
         for sql, form in (("SPLIT SHARDLET a AT (500) INTO (l)", "SPLIT SHARDLET name [AT (key)]"), ("MOVE SHARDLET a TO s2", "MOVE SHARDLET name TO SHARD shard"),
@@ -240,6 +248,37 @@ class Dialect(unittest.TestCase):
                     self.assertEqual(caught.exception.sqlstate, "42601")
                     self.assertIn(form, caught.exception.diag.message_hint)
         self.assertIsNone(self.refused("SELEC 1", "42601").message_hint)
+
+    def test_07c_settings_of_its_own_are_shown_before_and_after_they_are_set(self):
+        with house.sql() as session:
+            for name, value in (("kintsugi.tenant", "tenants(7)"), ("kintsugi.shard_new_tables", "tenants(tenant_id)")):
+                for prepared in (False, True):
+                    with self.subTest(name, prepared=prepared):
+                        def shown():
+                            cursor = session.execute(f"SHOW {name}", prepare=prepared)
+                            return names(cursor), cursor.fetchall(), cursor.statusmessage
+                        self.assertEqual(shown(), ([name], [("",)], "SHOW"))
+                        session.execute(f"SET {name} = '{value}'")
+                        self.assertEqual(shown(), ([name], [(value,)], "SHOW"))
+                        session.execute(f"RESET {name}")
+                        self.assertEqual(shown(), ([name], [("",)], "SHOW"))
+            with session.transaction(force_rollback=True):
+                session.execute("SET LOCAL kintsugi.shard_new_tables = 'regions(code)'")
+                self.assertEqual(session.execute("SHOW kintsugi.shard_new_tables").fetchone(), ("regions(code)",))
+            self.assertEqual(session.execute("SHOW kintsugi.shard_new_tables").fetchone(), ("",))
+            self.refused("SET kintsugi.tenant = 'tennants(7)'", "42704", 'shard map "tennants" does not exist', connection=session)
+
+    def test_07d_analyze_of_everything_does_not_wait_for_itself(self):
+        """The shards are databases of one server, which share some of the catalogues that it locks."""
+        with house.sql() as session:
+            session.execute("SET statement_timeout = '60s'")
+            self.assertEqual(session.execute("ANALYZE").statusmessage, "ANALYZE")
+            self.assertEqual(session.execute("VACUUM (ANALYZE) orders").statusmessage, "VACUUM")
+            with session.transaction():
+                self.assertEqual(session.execute("ANALYZE orders").statusmessage, "ANALYZE")
+            with self.assertRaises(psycopg.Error) as caught, session.transaction():
+                session.execute("ANALYZE")
+            self.assertEqual(caught.exception.sqlstate, "25001")
 
     def test_08_clients_that_look_around(self):
         run = subprocess.run(["psql", "-XAt", "-c", r"\d orders", "-c", r"\dt", "-c", r"\d+ plans", "-c", r"\l", "-c", r"\conninfo"],

@@ -5,7 +5,9 @@ import os
 import pathlib
 import re
 import stat
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -42,7 +44,8 @@ class Faces(unittest.TestCase):
         body = answer.json
         self.assertEqual(body["status"], status)
         self.assertEqual(body["type"], "urn:kintsugi:error:" + body["sqlstate"])
-        self.assertTrue(body["detail"] and body["title"])
+        self.assertTrue(body["detail"] and body["title"] and body["hint"])
+        self.assertNotEqual(body["title"], "Something is wrong in Kintsugi")
         if sqlstate:
             self.assertEqual(body["sqlstate"], sqlstate, body)
         return body
@@ -111,6 +114,16 @@ class Faces(unittest.TestCase):
         self.refused("ALTER TABLE orders SHARD BY tenants (tenant)", "55000", pattern="2000")
         with house.shard(1) as connection:
             connection.execute("DELETE FROM orders WHERE tenant = 2000")
+        for statement, code, meant in (("ALTER TABLE ordrs SHARD BY tenants (tenant)", "42P01", "public.orders"),
+                                       ("ALTER TABLE orders SHARD BY tenants (tennant)", "42703", "tenant"),
+                                       ("ALTER TABLE plan REPLICATED", "42P01", "public.plans")):
+            with self.assertRaises(psycopg.Error, msg=statement) as refused:
+                self.admin.execute(statement)
+            self.assertEqual((refused.exception.sqlstate, refused.exception.diag.message_hint), (code, f'Did you mean "{meant}"?'))
+        # No shard has to have a table of a map without shardlets, but one must.
+        self.admin.execute("CREATE SHARD MAP nothing BY RANGE (bigint)")
+        self.refused("ALTER TABLE ordrs SHARD BY nothing (tenant)", "42P01")
+        self.admin.execute("DROP SHARD MAP nothing")
         self.admin.execute("ALTER TABLE orders SHARD BY tenants (tenant)")
         self.admin.execute("ALTER TABLE plans REPLICATED")
         self.assertEqual(self.admin.execute("SHOW SHARDED TABLES").fetchall(),
@@ -153,6 +166,8 @@ class Faces(unittest.TestCase):
         only = self.ok(house.rest("GET", "/v1/maps/regions/shardlets?shard=s2"))
         self.assertEqual([item["name"] for item in only["items"]], ["europe"])
         self.problem(house.rest("GET", "/v1/maps/regions/shardlets?limit=0"), 400)
+        long = self.problem(house.rest("POST", "/v1/maps", {"name": "ä" * 5000, "kind": "range", "key": ["bigint"]}), 400, "42622")
+        self.assertEqual(long["detail"], 'the name "' + "ä" * 31 + '..." is longer than 63 bytes')
         self.problem(house.rest("GET", "/v1/maps/regions/shardlets?after=zz"), 400)
         self.problem(house.rest("GET", "/v1/maps/regions/shardlets?shard=none"), 404)
 
@@ -198,6 +213,10 @@ class Faces(unittest.TestCase):
             said = house.talk(f"POST /v1/shards HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n{head}\r\n\r\n")
             self.assertRegex(said, r"^HTTP/1.1 41[13] ", said)
             self.assertIn("application/problem+json", said)
+            self.assertNotIn("Something is wrong in Kintsugi", said)
+        said = house.talk(f"GET /{'a' * 100000} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        self.assertRegex(said, r"^HTTP/1.1 414 ")
+        self.assertIn("The request's path is too long", said)
         self.problem(house.rest("POST", "/v1/shards", raw=b"name=s", headers={"Content-Type": "text/csv"}), 415)
 
     def test_09_every_operation_with_hostile_bodies_and_names(self):
@@ -353,11 +372,28 @@ class Faces(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("did you mean list?", err)
         self.assertIn("kintsugi shard --help", err)
+        for arguments in (("move", "b1", "--to", "s11"), ("map", "show", "tenant"), ("shardlet", "set", "regions", "europa", "--state", "online"),
+                          ("table", "unshard", "public.plan", "--yes")):
+            self.assertIn("Did you mean", house.cli(*arguments)[2])
+        for path, meant in (("/v1/shards/s11", "s1"), ("/v1/maps/tenant", "tenants"), ("/v1/maps/regions/shardlets/europa", "europe"),
+                            ("/v1/tables/plan", "public.plans")):
+            self.assertEqual(self.problem(house.rest("GET", path), 404, "42704")["hint"], f'Did you mean "{meant}"?')
+        for statement in ("SHOW SHARDLETS OF tenant", "MOVE SHARDLET b1 TO SHARD s11", "ALTER SHARDLET europa SET ONLINE", "DROP SHARD MAP region",
+                          "CREATE TABLE t (tenant bigint) SHARD BY tenant (tenant)"):
+            self.refused(statement, "42704", pattern="Did you mean")
+        self.assertNotIn("Did you mean", self.problem(house.rest("GET", "/v1/shards/entirely-else"), 404)["hint"])
         code, out, _ = house.cli("shard", "add", "--help")
         self.assertEqual(code, 0)
         self.assertIn("DSN", out)
         code, out, _ = house.cli("map", "export")
         self.assertEqual((code, out), (0, house.rest("GET", "/v1/export").text))
+
+    def test_11b_an_address_is_for_one_router(self):
+        with tempfile.TemporaryDirectory() as data:
+            second = subprocess.run([PROGRAM, "serve", "--data", data, "--listen", f"127.0.0.1:{house.port}", "--admin", "127.0.0.1:0"],
+                                    capture_output=True, text=True, timeout=30)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(f"cannot listen on 127.0.0.1:{house.port}: Address already in use", second.stderr)
 
     def test_12_jobs_from_every_face(self):
         code, out, err = house.cli("move", "b2", "--to", "s1")
@@ -377,6 +413,73 @@ class Faces(unittest.TestCase):
         self.assertEqual(states, {"done"})
         code, _, err = house.cli("move", "b", "--to", "nowhere")
         self.assertEqual((code, "nowhere" in err), (1, True))
+
+    def test_12a_a_serial_column_is_a_sharding_key(self):
+        """As Django and others make the table of tenants itself: id bigserial PRIMARY KEY."""
+        for kind in ("bigserial", "serial8", "serial", "smallserial"):
+            with house.sql() as connection:
+                connection.execute("SET kintsugi.shard_new_tables = 'tenants(id)'")
+                connection.execute(f"CREATE TABLE people (id {kind} PRIMARY KEY, name text)")
+                ids = [connection.execute("INSERT INTO people (name) VALUES (%s) RETURNING id", [str(i)]).fetchone()[0] for i in range(3)]
+                ids += [row[0] for row in connection.execute("INSERT INTO people (name) SELECT 'm' FROM generate_series(1, 5) RETURNING id")]
+                self.assertEqual(len(set(ids)), 8, ids)
+                self.assertEqual(connection.execute("SELECT count(*) FROM people").fetchone(), (8,))
+                self.assertEqual(connection.execute("SELECT name FROM people WHERE id = %s", [ids[2]]).fetchone(), ("2",))
+                self.assertEqual(self.ok(house.rest("GET", "/v1/tables/people"))["key"], ["id"])
+                connection.execute("DROP TABLE people")
+
+    def test_12b_copy_out_while_a_shardlet_moves_and_when_it_is_closed(self):
+        self.admin.execute("CREATE TABLE papers (tenant bigint PRIMARY KEY, twice bigint GENERATED ALWAYS AS (tenant * 2) STORED, "
+                           "note text) SHARD BY tenants (tenant)")
+        self.admin.execute("INSERT INTO papers (tenant, note) SELECT g, repeat('n', 100) FROM generate_series(1, 20000) g")
+
+        def copied(what, connection):
+            with connection.cursor() as cursor, cursor.copy(f"COPY {what} TO STDOUT") as copy:
+                return sorted(b"".join(bytes(piece) for piece in copy).splitlines())
+
+        forms = ("papers", 'public.papers ("note" , tenant )')
+        with house.sql() as connection:
+            before = {form: copied(form, connection) for form in forms}
+            self.assertEqual([len(lines) for lines in before.values()], [20000, 20000])
+            times = 0
+            for _ in range(2):
+                there = house.cli_json("lookup", "tenants", "19999")["shard"]
+                job = self.ok(house.rest("POST", "/v1/jobs", {"type": "move", "shardlet": "b", "to": "s2" if there == "s1" else "s1"}), 202)
+                state = ""
+                while state not in ("done", "failed", "canceled"):
+                    state = house.rest("GET", f"/v1/jobs/{job['id']}").json["state"]
+                    for form in forms:
+                        self.assertEqual(copied(form, connection), before[form], state)
+                        times += 1
+                self.assertEqual(state, "done")
+                history = house.rest("GET", f"/v1/jobs/{job['id']}").json["history"]
+                self.assertEqual(history, sorted(history, key=lambda event: event["at"]))
+            self.assertGreater(times, 4)
+            with connection.transaction(force_rollback=True):
+                self.refused("VACUUM papers", "25001", connection, "^VACUUM cannot run inside a transaction block")
+            with connection.transaction(force_rollback=True):
+                self.refused("/* one */ create index CONCURRENTLY on papers (note)", "25001", connection,
+                             "^CREATE INDEX CONCURRENTLY cannot run inside a transaction block")
+            self.admin.execute("ALTER SHARDLET b SET READ ONLY")
+            self.assertEqual(copied("papers", connection), before["papers"])
+            self.admin.execute("ALTER SHARDLET b SET OFFLINE")
+            self.refused("COPY papers TO STDOUT", "KG002", connection)
+            self.admin.execute("ALTER SHARDLET b SET ONLINE")
+        self.admin.execute("DROP TABLE papers")
+
+    def test_12c_a_database_that_was_added_by_mistake_can_be_removed(self):
+        with house.shard(3) as connection:
+            connection.execute("DROP TABLE IF EXISTS orders, plans")
+            connection.execute("CREATE TABLE orders (something text); INSERT INTO orders VALUES ('else')")
+            job = self.ok(house.rest("POST", "/v1/shards", {"name": "mistake", "dsn": house.dsn(3)}), 201)["notices"][0]
+            self.assertIn("mistake", job)
+            wait_until("the job's end", lambda: "failed" in [row[3] for row in self.admin.execute("SHOW JOBS").fetchall()], 60)
+            self.assertEqual(self.ok(house.rest("GET", "/v1/shards/mistake"))["state"], "preparing")
+            code, _, err = house.cli("shard", "remove", "mistake", "--yes")
+            self.assertEqual(code, 0, err)
+            self.assertEqual(connection.execute("SELECT * FROM orders").fetchall(), [("else",)])
+            self.assertEqual(connection.execute("SELECT to_regnamespace('kintsugi')").fetchone(), (None,))
+            connection.execute("DROP TABLE orders")
 
     def test_13_audit_health_and_metrics(self):
         trail = self.ok(house.rest("GET", "/v1/audit?limit=1000"))["items"]

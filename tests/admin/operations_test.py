@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """REST against its own description: every operation of /openapi.json with a valid body, with hostile ones, and with
 every role. argv[1] is the program."""
+import ctypes
 import hashlib
 import json
 import pathlib
@@ -377,6 +378,25 @@ class Operations(unittest.TestCase):
         rising = [int(v) for v in re.findall(r'^kintsugi_statement_seconds_bucket\{tier="route",le="[^"]+"\} (\d+)', metrics, re.M)]
         self.assertEqual(rising, sorted(rising))
         self.assertEqual(rising[-1], int(re.search(r'statement_seconds_count\{tier="route"\} (\d+)', metrics)[1]))
+
+    def test_5b_unhealthy_while_a_thread_does_not_do_what_it_is_asked(self):
+        """One of the threads that serve clients stands still, as a debugger stops it; then it goes on."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes, libc.ptrace.restype = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], ctypes.c_long
+        seize, interrupt, detach, every_thread = 0x4206, 0x4207, 17, 0x40000000
+        tasks = pathlib.Path(f"/proc/{house.process.pid}/task")
+        worker = next(int(task.name) for task in tasks.iterdir() if (task / "wchan").read_text() == "do_epoll_wait")
+        self.assertEqual(libc.ptrace(seize, worker, None, None), 0, os.strerror(ctypes.get_errno()))
+        try:
+            self.assertEqual(libc.ptrace(interrupt, worker, None, None), 0)
+            os.waitpid(worker, every_thread)
+            ill = house.rest("GET", "/healthz")
+            self.assertEqual((ill.status, ill.json["status"]), (503, "a thread does not answer"))
+            self.assertEqual(house.rest("GET", "/v1/stats").status, 503)
+            self.assertEqual(house.rest("GET", "/metrics").status, 200)
+        finally:
+            libc.ptrace(detach, worker, None, None)
+        wait_until("well again", lambda: house.rest("GET", "/healthz").status == 200, 10)
 
     def test_6_not_ready_while_it_shuts_down(self):
         with house.sql() as sql:

@@ -90,6 +90,8 @@ class Cli(unittest.TestCase):
             ("shard",): "kintsugi shard: which? list, add, set, remove",
             ("help", "moev"): "'moev' is not a command (did you mean move?)",
             ("help", "shard", "lsit"): "'lsit' is not a command (did you mean list?)",
+            ("moev", "--help"): "'moev' is not a command (did you mean move?)",
+            ("shard", "lsit", "-h"): "'lsit' is not a command (did you mean list?)",
             ("check-config",): "FILE is required",
             ("check-config", "a", "b"): "'b' is one word too many",
         }.items():
@@ -110,6 +112,21 @@ class Cli(unittest.TestCase):
         self.assertEqual(read["config"]["pool"]["size"], 7)
         self.assertEqual(read["config"]["user"][0]["name"], "a")
         self.assertEqual(read["origins"], {"pool.size": f"{path}:2"})
+
+    def test_the_version_as_an_option(self):
+        self.assertEqual(self.run_program("--version"), self.run_program("version"))
+
+    def test_an_address_that_is_none(self):
+        code, _, err = self.run_program("shard", "list", KINTSUGI_ADMIN="ftp://here", KINTSUGI_TOKEN="x")
+        self.assertEqual(code, 1)
+        self.assertIn('"ftp://here" is no address of a router', err)
+
+    def test_check_config_reads_connection_strings_and_does_not_show_wrong_ones(self):
+        path = self.file('[[shard]]\nname = "a"\ndsn = "dbname=x password=two words"\n')
+        code, _, err = self.run_program("check-config", path)
+        self.assertEqual(code, 1)
+        self.assertTrue(err.startswith(f"{path}:3: shard.dsn is (not shown); allowed: a libpq connection string"), err)
+        self.assertNotIn("words", err)
 
     def test_check_config_of_a_wrong_file(self):
         path = self.file("[pool]\nsiz = 7\nmode = 1\n")

@@ -232,8 +232,9 @@ TEST_F(ConfigFile, UsersAndShardsAsAWhole) {
   EXPECT_EQ(problems("[[user]]\nname = \"a\"\ntenant_map = \"m\"\n"),
             "k.toml:1: user \"a\" has only one of tenant_map and tenant_key; give both or none");
   EXPECT_EQ(problems("[[shard]]\nname = \"s\"\n"), "k.toml:1: a shard without dsn");
-  EXPECT_EQ(problems("[[shard]]\nname = \"s\"\ndsn = \"a\"\n[[shard]]\nname = \"s\"\ndsn = \"b\"\n"),
-            "k.toml:4: a second shard \"s\"");
+  EXPECT_EQ(
+      problems("[[shard]]\nname = \"s\"\ndsn = \"dbname=a\"\n[[shard]]\nname = \"s\"\ndsn = \"dbname=b\"\n"),
+      "k.toml:4: a second shard \"s\"");
 }
 
 TEST_F(ConfigFile, RelativePathsAreUnderData) {
@@ -257,7 +258,7 @@ TEST_F(ConfigFile, TlsNeedsBothFilesAndCanReadThem) {
 
 TEST_F(ConfigFile, SecretsAppearNeitherInTheDescriptionNorInErrors) {
   auto loaded = load(
-      "[[user]]\nname = \"a\"\npassword = \"geheim\"\n[[shard]]\nname = \"s\"\ndsn = \"host=h "
+      "[[user]]\nname = \"a\"\npassword = \"geheim\"\n[[shard]]\nname = \"s\"\ndsn = \"host=h dbname=d "
       "password=geheim\"\n");
   ASSERT_TRUE(loaded);
   EXPECT_EQ(describe_config(*loaded).find("geheim"), std::string::npos);
@@ -272,14 +273,15 @@ TEST_F(ConfigFile, SecretsAppearNeitherInTheDescriptionNorInErrors) {
 
 // What check-config prints is a configuration itself, of the same values.
 TEST_F(ConfigFile, TheDescriptionCanBeReadAgain) {
-  auto loaded = load("[pool]\nsize = 3\nidle_timeout = \"90s\"\n[[shard]]\nname = \"s\"\ndsn = \"host=h\"\n");
+  auto loaded =
+      load("[pool]\nsize = 3\nidle_timeout = \"90s\"\n[[shard]]\nname = \"s\"\ndsn = \"host=h dbname=d\"\n");
   ASSERT_TRUE(loaded);
   std::string described = describe_config(*loaded);
   auto again = load(described);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->config.pool.size, 3);
   EXPECT_EQ(again->config.pool.idle_timeout, milliseconds(90000));
-  EXPECT_EQ(again->config.shards.at(0).dsn, "host=h");
+  EXPECT_EQ(again->config.shards.at(0).dsn, "host=h dbname=d");
   EXPECT_NE(described.find("# " + path_ + ":2"), std::string::npos);
 }
 

@@ -96,9 +96,13 @@ class DemoTest(unittest.TestCase):
     def tearDown(self):
         for demo in self.running:
             demo.end(signal.SIGKILL)
+        # As servers that are wanted no longer: killed harder, each would leave a segment of shared memory in the kernel.
         for pid in processes_in(self.folder):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGQUIT)
+        deadline = time.monotonic() + PATIENCE_S
+        while processes_in(self.folder) and time.monotonic() < deadline:
+            time.sleep(0.05)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def demo(self, *arguments, **options):

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import struct
 import threading
 import urllib.request
 
@@ -9,7 +10,8 @@ from psycopg import pq
 
 from harness import check, main
 from postgres import DATABASE, SECOND, USER, PASSWORD, wait_until
-from routers import Router, connect, state_of
+from protocol import CANCEL_REQUEST, RawClient, logged_in, message, query
+from routers import Router, connect, state_of, two_shards
 
 CANCELED = "57014"
 
@@ -20,16 +22,8 @@ class World:
     def __init__(self, stage, router):
         self.stage, self.router, self.lockers = stage, router, []
         self.asked = threading.Event()
-        with stage.cluster.admin("postgres") as admin:
-            admin.execute(f"DROP DATABASE IF EXISTS {SECOND}")
-            admin.execute(f"CREATE DATABASE {SECOND} OWNER {USER}")
         with self.connect() as c:
-            for name, database in (("a", DATABASE), ("b", SECOND)):
-                c.execute(f"CREATE SHARD {name} DSN '{stage.cluster.shard_dsn(dbname=database)}'")
-            wait_until("both shards", lambda: all("preparing" not in row for row in c.execute("SHOW SHARDS").fetchall()))
-            c.execute("CREATE SHARD MAP m BY RANGE (int)")
-            c.execute("CREATE SHARDLET low OF m FOR VALUES FROM (MINVALUE) TO (1000) ON SHARD a")
-            c.execute("CREATE SHARDLET high OF m FOR VALUES FROM (1000) TO (MAXVALUE) ON SHARD b")
+            two_shards(stage, c, 1000)
             c.execute("CREATE TABLE t (k int PRIMARY KEY, v text) SHARD BY m (k)")
             c.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 2000) i")
 
@@ -103,6 +97,24 @@ def pipelined(c):
         cursor.fetchone()
 
 
+def cancelled_within_a_message(router, world):
+    """COPY data of which the router has read a part: the rest is no message of its own."""
+    row = b"3000000\ty\n"
+    with logged_in(router) as c:
+        c.send(query("COPY t FROM STDIN"))
+        assert c.read()[0] == "G"
+        data = message("d", row * 1000)
+        c.send(data[:5 + len(row)])
+        wait_until("COPY on both shards", world.copies)
+        with RawClient("127.0.0.1", router.port) as canceller:
+            canceller.send(struct.pack(">IIII", 16, CANCEL_REQUEST, c.pid, c.secret))
+            canceller.is_closed()
+        told = c.until_ready()
+        assert told[0].startswith("E ERROR 57014") and told[-1].startswith("Z"), told
+        after = c.ask(data[5 + len(row):], message("c"), query("SELECT 'still here'"))
+        assert "D" in (line[0] for line in after) and after[-1].startswith("Z"), after
+
+
 @check(seconds=120)
 def whatever_it_does(stage):
     users = [{"name": USER, "password": PASSWORD, "admin": True}]
@@ -142,6 +154,7 @@ def whatever_it_does(stage):
                     if client.execute("SELECT count(*) FROM t WHERE k = 5").fetchone() != (1,):
                         raise AssertionError("the cancel request has met another client")
                     client.execute("COMMIT")
+            cancelled_within_a_message(router, world)
             if c.execute("SELECT count(*) FROM t WHERE v = repeat('x', 1000)").fetchone() != (2000,):
                 raise AssertionError("something of what was cancelled is there")
 

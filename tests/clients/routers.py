@@ -5,6 +5,7 @@ import threading
 import psycopg
 
 from harness import Run
+from postgres import DATABASE, SECOND, USER, wait_until
 
 UNREACHABLE = {"KG005", "08006", "08001", "08003", "57P01", "57P03", "08004"}
 
@@ -36,6 +37,19 @@ def stage_fresh(stage):
 
 def connect(stage, system, **options):
     return Run(stage, system, None).connect(**options)
+
+
+def two_shards(stage, admin, cut):
+    """Shards a and b of two databases of the cluster, and a map m of integers that is cut there."""
+    with stage.cluster.admin("postgres") as c:
+        c.execute(f"DROP DATABASE IF EXISTS {SECOND}")
+        c.execute(f"CREATE DATABASE {SECOND} OWNER {USER}")
+    for name, database in (("a", DATABASE), ("b", SECOND)):
+        admin.execute(f"CREATE SHARD {name} DSN '{stage.cluster.shard_dsn(dbname=database)}'")
+    wait_until("both shards", lambda: all("preparing" not in row for row in admin.execute("SHOW SHARDS").fetchall()))
+    admin.execute("CREATE SHARD MAP m BY RANGE (int)")
+    admin.execute(f"CREATE SHARDLET low OF m FOR VALUES FROM (MINVALUE) TO ({cut}) ON SHARD a")
+    admin.execute(f"CREATE SHARDLET high OF m FOR VALUES FROM ({cut}) TO (MAXVALUE) ON SHARD b")
 
 
 def state_of(action):

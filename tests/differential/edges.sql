@@ -870,6 +870,8 @@ WITH x AS (SELECT 1) (SELECT tenant FROM orders ORDER BY tenant LIMIT 3);
 -- must
 (SELECT tenant FROM orders ORDER BY tenant, id OFFSET 3) LIMIT 0;
 -- must
+(SELECT tenant FROM orders ORDER BY tenant, id LIMIT 3) OFFSET 1;
+-- must
 (SELECT tenant FROM orders ORDER BY tenant LIMIT 3) UNION ALL (SELECT tenant FROM customers ORDER BY tenant LIMIT 2);
 -- must
 (SELECT count(*), max(amount) FROM orders);
@@ -886,3 +888,36 @@ INSERT INTO drafts (SELECT tenant, 950 + id, state FROM orders ORDER BY tenant, 
 -- must
 SELECT * FROM drafts WHERE id > 950 ORDER BY 1, 2;
 DELETE FROM drafts;
+
+-- Types that users have made: they have another number on every shard.
+PREPARE moods (mood) AS SELECT feels, count(*) FROM kinds WHERE feels >= $1 GROUP BY feels ORDER BY feels;
+EXECUTE moods ('ok');
+EXECUTE moods ('sad');
+DEALLOCATE moods;
+PREPARE moods (mood, int) AS SELECT k.id, s.item, greatest(k.feels, $1) FROM kinds k JOIN stock s ON s.place = k.id + $2 WHERE $1 = ANY (ARRAY[k.feels, 'ok']) ORDER BY 1, 2, 3;
+EXECUTE moods ('ok', 0);
+EXECUTE moods (NULL, 1);
+DEALLOCATE moods;
+
+-- A row as one value.
+-- must
+SELECT o.*::text FROM orders o WHERE id = 1 ORDER BY 1;
+
+-- What a failed transaction is asked.
+PREPARE three AS SELECT 3;
+BEGIN;
+SELECT count(*) FROM orders;
+SELECT 1 / (tenant - 9) FROM orders WHERE tenant = 9;
+FETCH NEXT FROM nobody;
+EXECUTE three;
+SET extra_float_digits = 1;
+SHOW extra_float_digits;
+CLOSE nobody;
+ROLLBACK;
+DEALLOCATE three;
+
+-- Parentheses around the first of a union, behind JOIN and MATERIALIZED.
+-- must
+SELECT o.id, x.id FROM orders o CROSS JOIN ((SELECT id FROM kinds ORDER BY 1 LIMIT 2) UNION ALL SELECT 0) AS x ORDER BY 1, 2;
+-- must
+WITH x AS MATERIALIZED ((SELECT id FROM kinds ORDER BY 1 LIMIT 2) UNION ALL SELECT 0) SELECT count(*), sum(id) FROM x;

@@ -395,6 +395,25 @@ class FirstHour(unittest.TestCase):
         self.assertEqual(self.rows("SELECT note, count(*) FROM lined_up GROUP BY 1"), [("new", 3)])
         self.db.prepare_threshold = 5
 
+    def test_what_the_router_cannot_read_no_shard_answers_alone(self):
+        """PostgreSQL says what is wrong with a statement; what it finds nothing wrong with it may not run for all others."""
+        self.db.execute("CREATE TABLE unread (id int PRIMARY KEY) SHARD BY tenants (id)")
+        # The router takes it for a call of between().
+        strange = "SELECT id FROM unread WHERE id BETWEEN ((SELECT 1) UNION (SELECT 1)) AND 2"
+        for send in (lambda text: self.db.execute(text), lambda text: self.db.execute(text, prepare=True), lambda text: self.db.execute("SELECT 1; " + text)):
+            with self.assertRaisesRegex(psycopg.errors.FeatureNotSupported, "cannot read this statement"):
+                send(strange)
+            with self.assertRaisesRegex(psycopg.errors.SyntaxError, 'at or near "SELEC"') as caught:
+                send("SELEC 1")
+            self.assertIn("SELEC 1", str(caught.exception))
+        self.db.execute("BEGIN")
+        with self.assertRaises(psycopg.errors.FeatureNotSupported):
+            self.db.execute(strange)
+        with self.assertRaises(psycopg.errors.InFailedSqlTransaction):
+            self.db.execute("SELECT 1")
+        self.db.execute("ROLLBACK")
+        self.db.execute("DROP TABLE unread")
+
     def test_limits_that_are_parameters(self):
         self.table("paged")
         self.db.execute("INSERT INTO paged (tenant_id, note) SELECT (g % 3) * 1000 + 100, 'n' || g FROM generate_series(1, 30) g")

@@ -28,7 +28,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "clients"))
 
 from differential_test import connect, run_script, show  # noqa: E402
 from postgres import PASSWORD, USER, Cluster, scratch_directory  # noqa: E402
-from random_statements import Generator, Statement  # noqa: E402
+from random_kinds import KINDS  # noqa: E402
+from random_statements import SETTINGS, Generator, Statement  # noqa: E402
 from random_world import World  # noqa: E402
 from systems import Kintsugi  # noqa: E402
 
@@ -39,35 +40,62 @@ RESET_AFTER = 30  # groups with writes
 
 def send(connection, statement, mode):
     text = statement.text.encode()
-    if mode == "simple" and not statement.parameters:
+    if statement.simple or mode == "simple" and not statement.parameters:
         connection.send_query(text)
     else:
-        values = [value.encode() for value in statement.parameters]
-        connection.send_query_params(text, values, result_format=1 if mode == "binary" else 0)
+        values = [in_bytes(value, kind, mode) for value, kind in statement.parameters]
+        connection.send_query_params(text, *map(list, zip(*values)) if values else ([],), result_format=1 if mode == "binary" else 0)
+
+
+def in_bytes(value, kind, mode):
+    """(bytes, type, format): binary ones have their type declared, as drivers do it."""
+    kind = KINDS[kind]
+    if mode == "binary" and kind.pack:
+        return kind.pack(value), kind.oid, 1
+    return value.encode(), 0, 0
 
 
 def receive(connection, statement):
-    """(kind, what, message): the rows with all that is said of them, or the SQLSTATE."""
-    ordered = statement.ordered
+    """(kind, what, message): the rows with all that is said of them, or the SQLSTATE; of several statements all of it."""
     connection.flush()
-    last = None
+    seen = []
     while True:
         result = connection.get_result()
         if result is None:
             break
-        if last is None or last.status != pq.ExecStatus.FATAL_ERROR:
-            last = result
-    if last is None or last.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE):
-        state = last.error_field(pq.DiagnosticField.SQLSTATE) if last else b"lost"
-        message = last.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) if last else b""
-        return "error", (state or b"").decode(), (message or b"").decode()
+        copied = []
+        if result.status == pq.ExecStatus.COPY_IN:
+            if statement.data:
+                connection.put_copy_data(statement.data.encode())
+            connection.put_copy_end()
+            continue
+        if result.status == pq.ExecStatus.COPY_OUT:
+            size, line = connection.get_copy_data(0)
+            while size > 0:
+                copied.append((bytes(line),))
+                size, line = connection.get_copy_data(0)
+        if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE):
+            state = result.error_field(pq.DiagnosticField.SQLSTATE)
+            message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)
+            seen = [("error", (state or b"").decode(), (message or b"").decode())]
+        elif not seen or seen[-1][0] != "error":
+            seen.append(answer_of(result, statement, copied))
+    if not seen:
+        return "error", "lost", ""
+    if len(seen) == 1 or seen[-1][0] == "error":
+        return seen[-1]
+    return "rows", [each[1] for each in seen], ""
+
+
+def answer_of(result, statement, copied):
     # With parameters the modifier of a type depends on when PostgreSQL has put in their values.
-    modifier = (lambda i: 0) if statement.parameters else last.fmod
-    columns = [(last.fname(i), last.ftype(i), modifier(i)) for i in range(last.nfields)]
-    rows = [tuple(last.get_value(r, c) for c in range(last.nfields)) for r in range(last.ntuples)]
-    if not ordered:
+    modifier = (lambda i: 0) if statement.parameters or statement.text.startswith("EXECUTE") else result.fmod
+    # Types that were made here have a number of their own in every database.
+    columns = [(result.fname(i), result.ftype(i) if result.ftype(i) < 16384 else "made here", modifier(i)) for i in range(result.nfields)]
+    rows = [tuple(result.get_value(r, c) for c in range(result.nfields)) for r in range(result.ntuples)] + copied
+    if not statement.ordered:
         rows.sort(key=lambda row: [(value is None, value or b"") for value in row])
-    return "rows", (last.command_status, columns, rows), ""
+    return "rows", (result.command_status, columns, rows), ""
 
 
 def ask(connection, statement, mode):
@@ -142,6 +170,8 @@ class Scene:
         for connection in (self.plain, self.routed, *([self.other] if other else [])):
             if connection.transaction_status != pq.TransactionStatus.IDLE:
                 connection.exec_(b"ROLLBACK")
+            for setting in SETTINGS:
+                connection.exec_(f"RESET {setting}".encode())
             for table in self.world.tables:
                 run_script(connection, f"DELETE FROM {table.name}")
                 rows = self.rows[table.name]
@@ -169,6 +199,10 @@ class Scene:
 
     # ---- one session's worth
 
+    def roll_back(self):
+        for connection in (self.plain, self.routed):
+            connection.exec_(b"ROLLBACK")
+
     def run_group(self, group, modes, tally):
         """Runs it on both; the statements that were run, and what differed."""
         done = []
@@ -178,8 +212,7 @@ class Scene:
                 if refused(routed):
                     tally.refuse(statement, routed)
                     if self.plain.transaction_status != pq.TransactionStatus.IDLE:
-                        for connection in (self.plain, self.routed):
-                            connection.exec_(b"ROLLBACK")
+                        self.roll_back()
                         # What was run so far was undone.
                         return [], None
                     continue
@@ -192,8 +225,7 @@ class Scene:
                 if refused(routed) and not refused(plain):
                     tally.refuse(statement, routed)
                     if self.plain.transaction_status != pq.TransactionStatus.IDLE:
-                        for connection in (self.plain, self.routed):
-                            connection.exec_(b"ROLLBACK")
+                        self.roll_back()
                         return [], None
                     continue
             done.append((statement, mode))
@@ -234,7 +266,7 @@ class Scene:
             seen = self.contents()
         return seen
 
-    def reduce(self, history, trouble, seconds=60):
+    def reduce(self, history, trouble, seconds):
         """A short history that still fails, or None when it does not fail again."""
         deadline = time.monotonic() + seconds
         self.like = nature(trouble)
@@ -275,7 +307,8 @@ class Scene:
                 used = {int(n) for n in re.findall(r"\$(\d+)", text)}
                 if text and used == set(range(1, len(used) + 1)) and text.count("(") == text.count(")"):
                     old = history[at][0]
-                    new = Statement(text, old.ordered and "ORDER BY" in text, old.write, old.parameters[: len(used)])
+                    ordered = old.ordered and ("ORDER BY" in text or "ORDER BY" not in old.text)
+                    new = Statement(text, ordered, old.write, old.parameters[: len(used)], old.simple, old.data)
                     changed = history[:at] + [(new, history[at][1])] + history[at + 1:]
                     if self.fails(changed, self.like):
                         history, words, found = changed, attempt, True
@@ -364,7 +397,7 @@ def run_world(scene, count, seed, tally, options):
             whole = history if any(statement.write for statement in group) else done
             if scene.lost():
                 print(f"the connection is lost by {trouble[0]!r}\n{scene.router.log_tail(30)}")
-            short = scene.reduce(whole, trouble) if not options.no_reduce else whole
+            short = scene.reduce(whole, trouble, options.reduce_seconds) if not options.no_reduce else whole
             if short is None:
                 tally.unsure += 1
                 if os.environ.get("KINTSUGI_VERBOSE"):
@@ -406,6 +439,7 @@ def main():
     options.add_argument("--refusals", action="store_true", help="show what was refused")
     options.add_argument("--most", type=int, default=5, help="give a world up after so many differences")
     options.add_argument("--no-reduce", action="store_true")
+    options.add_argument("--reduce-seconds", type=float, default=60, help="for each difference")
     options = options.parse_args()
     root = scratch_directory("kintsugi-random-")
     cluster = Cluster(root, settings={"max_prepared_transactions": 100, "wal_level": "logical"})

@@ -1,21 +1,12 @@
-"""A random schema and its data, from a seed: tables sharded by range, hash and list maps, replicated ones, home ones.
+"""A random schema and its data, from a seed: tables sharded by range, hash and list maps, replicated ones, home ones, views."""
 
-Values are chosen so that equal answers are equal bytes: numerics have two places, floating point numbers are multiples
-of a quarter (their sums are exact), texts repeat and some differ by case only.
-"""
-
-TYPES = "int", "bigint", "numeric(10,2)", "text", "boolean", "date", "float8"
-TEXTS = ["", "a", "A", "b", "ab", "Ab", "b c", "z", "Zoë", "it''s", "100%", "a_b"]
-KEY_TEXTS = ["de", "fr", "jp", "us", "uk", "it", "es", "pl"]
-
-
-def kind_of(type_name):
-    return "numeric" if type_name.startswith("numeric") else type_name
+from random_kinds import DECLARED, HASH_KEYS, KEY_TEXTS, KINDS, TYPES_MADE
 
 
 class Column:
-    def __init__(self, name, type_name, not_null=False):
-        self.name, self.type_name, self.kind, self.not_null = name, type_name, kind_of(type_name), not_null
+    def __init__(self, name, type_name, not_null=False, kind=None, default=None):
+        self.name, self.type_name, self.kind, self.not_null = name, type_name, kind or type_name, not_null
+        self.default = default
 
 
 class Table:
@@ -31,12 +22,26 @@ class Table:
         return next(column for column in self.columns if column.name == name)
 
     def create(self):
-        parts = [f"{c.name} {c.type_name}{' NOT NULL' if c.not_null else ''}" for c in self.columns]
+        parts = [f"{c.name} {c.type_name}{f' DEFAULT {c.default}' if c.default else ''}{' NOT NULL' if c.not_null else ''}"
+                 for c in self.columns]
         parts.append(f"PRIMARY KEY ({', '.join(self.primary)})")
         if self.check:
             parts.append(f"CHECK ({self.check})")
         where = {"sharded": f" SHARD BY {self.map_name} ({self.key})", "replicated": " REPLICATED", "home": ""}
         return f"CREATE TABLE {self.name} ({', '.join(parts)}){where[self.placement]}"
+
+
+class View:
+    """Read as a table is; `key`: the column that is its tables' sharding key, if it shows it."""
+
+    placement = "view"
+
+    def __init__(self, name, text, columns, key=None, map_name=None):
+        self.name, self.text, self.columns, self.key, self.map_name = name, text, columns, key, map_name
+        self.primary = None
+
+    def create(self):
+        return f"CREATE VIEW {self.name} AS {self.text}"
 
 
 class World:
@@ -47,12 +52,13 @@ class World:
         self.tables, self.views = [], []
         self.next_id = 1000
         self.make_tables()
+        self.make_views()
         self.rows = {table.name: self.make_rows(table) for table in self.tables}
 
     def make_tables(self):
         r = self.random
         # Two tables of the first map, so that joins by the key are frequent; one of each other map.
-        plan = [("by_range", "int"), ("by_range", "int"), ("by_hash", r.choice(["text", "int"])), ("by_list", "text")]
+        plan = [("by_range", "int"), ("by_range", "int"), ("by_hash", r.choice(HASH_KEYS)), ("by_list", "text")]
         if r.random() < 0.5:
             plan.append(("by_range", "int"))
         for number, (map_name, key_type) in enumerate(plan):
@@ -72,9 +78,29 @@ class World:
         r = self.random
         count = r.randint(3, 6)
         names = ["a", "b", "c", "d", "e", "f"][:count]
-        kinds = ["int", "text"] + [r.choice(TYPES) for _ in range(count - 2)]
+        kinds = [("int", "int"), ("text", "text")] + [r.choice(DECLARED) for _ in range(count - 2)]
         r.shuffle(kinds)
-        return [Column(name, kind, r.random() < 0.15) for name, kind in zip(names, kinds)]
+        return [Column(name, type_name, r.random() < 0.15, kind, self.value(kind) if r.random() < 0.2 else None)
+                for name, (type_name, kind) in zip(names, kinds)]
+
+    def make_views(self):
+        one, two = self.tables[:2]  # both by the first map
+        copy = next(t for t in self.tables if t.placement == "replicated")
+        named = lambda t, a: ", ".join(f"{a}.{c.name}" for c in t.columns)  # noqa: E731
+        other = [c for c in two.columns if c.name not in {d.name for d in one.columns}]
+        more = "".join(f", y.{c.name}" for c in other)
+        ints = [next(c.name for c in t.columns if c.kind == "int" and c.name not in ("id", t.key)) for t in (one, two)]
+        self.views = [
+            View("v0", f"SELECT {named(one, 'x')} FROM {one.name} x WHERE x.{ints[0]} > 0", one.columns, one.key, one.map_name),
+            View("v1", f"SELECT {named(one, 'x')}{more} FROM {one.name} x LEFT JOIN {two.name} y "
+                 f"ON x.{one.key} = y.{two.key} AND x.id = y.id", one.columns + other, one.key, one.map_name),
+            View("v2", f"SELECT x.{two.key} AS k, count(*) AS n, max(x.{ints[1]}) AS m FROM {two.name} x GROUP BY x.{two.key}",
+                 [Column("k", "int"), Column("n", "bigint"), Column("m", "int")], "k", two.map_name),
+            View("v3", f"SELECT {one.key} AS k, {ints[0]} AS a FROM {one.name} UNION ALL SELECT {two.key}, {ints[1]} FROM {two.name}",
+                 [Column("k", "int"), Column("a", "int")], "k", one.map_name),
+            View("v4", f"SELECT x.{one.key} AS k, x.{ints[0]} AS a, y.id FROM {one.name} x JOIN {copy.name} y ON x.{ints[0]} = y.id",
+                 [Column("k", "int"), Column("a", "int"), Column("id", "int")], "k", one.map_name),
+        ]
 
     # ---- values, as literals
 
@@ -82,22 +108,15 @@ class World:
         r = self.random
         if r.random() < null:
             return "NULL"
-        if kind in ("int", "bigint"):
-            return str(r.choice([r.randint(-3, 12), r.randint(-3, 12), r.randint(-1000, 1000), 0]))
-        if kind == "numeric":
-            return f"{r.choice([r.randint(-300, 300), r.randint(-3, 3) * 100]) / 100:.2f}"
-        if kind == "text":
-            return f"'{r.choice(TEXTS)}'"
-        if kind == "boolean":
-            return r.choice(["true", "false"])
-        if kind == "date":
-            return f"'2024-0{r.randint(1, 4)}-{r.randint(10, 28)}'"
-        return str(r.randint(-20, 20) / 4)
+        return KINDS[kind].value(r)
 
     def key_value(self, table):
-        if table.column(table.key).kind == "int":
+        kind = table.column(table.key).kind
+        if kind in ("int", "bigint"):
             return str(self.random.randint(0, 11))
-        return f"'{self.random.choice(KEY_TEXTS)}'"
+        if kind == "text":
+            return f"'{self.random.choice(KEY_TEXTS)}'"
+        return KINDS[kind].value(self.random)
 
     def make_row(self, table, fresh=True):
         row = []
@@ -146,7 +165,8 @@ class World:
             yield f"CREATE SHARDLET lst{i} OF by_list FOR VALUES IN ('{value}') ON SHARD {place}"
 
     def schema_statements(self):
-        for table in self.tables:
+        yield from TYPES_MADE
+        for table in self.tables + self.views:
             yield table.create()
 
     def data_statements(self):

@@ -26,7 +26,8 @@ struct In {
 };
 struct Seen {
   std::string response, outcome, statuses, client;
-  int early = -1;  // after how many pieces it had failed
+  std::vector<std::string> messages;  // of copied data
+  int early = -1;                     // after how many pieces it had failed
 };
 
 io::Task<Seen> play_in(io::Waiter* waiter, const In* in) {
@@ -196,6 +197,7 @@ io::Task<Seen> play_out(io::Waiter* waiter, const Out* out) {
     const wire::Frame frame = **wire::peek_frame(bytes, UINT32_MAX);
     if (frame.type == 'd') {
       seen.client += frame.body;
+      seen.messages.emplace_back(frame.body);
     } else {
       seen.response += frame.type;
     }
@@ -225,6 +227,15 @@ TEST_F(Copy, DataOfAllShardsHaveOneHeaderAndOneEnd) {
   Shards::get().on(1, "DELETE FROM t");
   const Seen binary = copy_out_of({.texts = {"COPY t TO STDOUT (FORMAT binary)"}, .binary = true});
   EXPECT_EQ(binary.outcome, "COPY 2");
+  // A message for each row, the header with the first, as PostgreSQL has it: psycopg takes a message for a row.
+  ASSERT_EQ(binary.messages.size(), 3u);
+  EXPECT_TRUE(binary.messages[0].starts_with("PGCOPY\n"));
+  EXPECT_EQ(binary.messages[0].size(), 19 + binary.messages[1].size());
+  EXPECT_EQ(binary.messages[2], "\xff\xff");
+  const Seen none =
+      copy_out_of({.texts = {"COPY (SELECT 1 WHERE false) TO STDOUT (FORMAT binary)"}, .binary = true});
+  ASSERT_EQ(none.messages.size(), 1u);
+  EXPECT_EQ(none.messages[0].size(), 21u);
   // It can be read again.
   CopyIn plan = text_plan();
   plan.format = CopyIn::Format::kBinary;

@@ -158,6 +158,35 @@ TEST_F(TwoPhase, WritesOnTwoShardsBothHappen) {
   EXPECT_EQ(decisions(), "000");
 }
 
+// A router of this version on shards of the one before: nothing of the map changes, and what statements and
+// commits over several shards lock there has to come all the same.
+TEST_F(TwoPhase, TheFirstRoundBringsWhatAnOlderProgramDidNotHave) {
+  Shards::get().sql(
+      "DROP TABLE kintsugi.serial; DELETE FROM kintsugi.schema_version "
+      "WHERE version = (SELECT max(version) FROM kintsugi.schema_version)");
+  const SettleReport report = SettleRound().run(*the_map(), 0ms, patience());
+  for (const Error& error : report.errors) ADD_FAILURE() << error.message;
+  EXPECT_EQ(report.clean.size(), static_cast<std::size_t>(kShards));
+  for (int i = 0; i < kShards; ++i)
+    EXPECT_EQ(Shards::get().on(i, "SELECT count(*) FROM kintsugi.serial"), "64");
+}
+
+TEST_F(TwoPhase, ARoundThatCouldNotBringItIsFollowedByOneThatCan) {
+  // In the way of the last script: the table is there.
+  Shards::get().sql(
+      "DELETE FROM kintsugi.schema_version WHERE version = (SELECT max(version) FROM kintsugi.schema_version)");
+  SettleRound round;
+  SettleReport report = round.run(*the_map(), 0ms, patience());
+  EXPECT_EQ(report.errors.size(), static_cast<std::size_t>(kShards));
+  EXPECT_TRUE(report.clean.empty());
+  Shards::get().sql("DROP TABLE kintsugi.serial");
+  report = round.run(*the_map(), 0ms, patience());
+  for (const Error& error : report.errors) ADD_FAILURE() << error.message;
+  EXPECT_EQ(report.clean.size(), static_cast<std::size_t>(kShards));
+  for (int i = 0; i < kShards; ++i)
+    EXPECT_EQ(Shards::get().on(i, "SELECT count(*) FROM kintsugi.serial"), "64");
+}
+
 TEST_F(TwoPhase, OneWriterCommitsPlainly) {
   const Committed done = commit({{0, "SELECT 1", false}, {1, "UPDATE bank SET balance = 50 WHERE id = 1"}});
   EXPECT_EQ(done.outcome.kind, CommitOutcome::kCommitted);

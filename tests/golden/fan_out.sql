@@ -445,6 +445,58 @@ SELECT id FROM orders FOR UPDATE
 --   s1, s2, s3: (own text)
 --   merge: concatenate
 
+SELECT o.id FROM orders o JOIN plans p ON p.id = o.plan_id WHERE o.tenant_id = 5 FOR UPDATE
+-- refused 0A000: FOR UPDATE of rows of the replicated table public.plans beside a sharded one
+--   hint: Say with OF which tables' rows are to be locked, and lock those of the replicated table with a SELECT of its own.
+
+SELECT o.id FROM orders o JOIN plans p ON p.id = o.plan_id WHERE o.tenant_id = 5 FOR UPDATE OF o
+-- tier 1: route to s1, shardlet t1, writes
+
+SELECT o.id FROM orders o JOIN (SELECT id FROM plans) p ON p.id = o.plan_id WHERE o.tenant_id = 5 FOR SHARE OF p
+-- refused 0A000: FOR UPDATE of rows of the replicated table public.plans beside a sharded one
+--   hint: Say with OF which tables' rows are to be locked, and lock those of the replicated table with a SELECT of its own.
+
+SELECT o.id FROM orders o, LATERAL (SELECT id FROM plans p WHERE p.id = o.plan_id FOR UPDATE) p WHERE o.tenant_id = 5
+-- refused 0A000: FOR UPDATE of rows of the replicated table public.plans beside a sharded one
+--   hint: Say with OF which tables' rows are to be locked, and lock those of the replicated table with a SELECT of its own.
+
+SELECT id FROM orders WHERE tenant_id = 5 AND plan_id IN (SELECT id FROM plans) FOR UPDATE
+-- tier 1: route to s1, shardlet t1, writes
+
+SELECT id FROM plans WHERE id = 3 FOR UPDATE
+-- tier 1: route to s1, writes
+
+SELECT max(tableoid) FROM orders
+-- refused 0A000: over several shards, the column tableoid of rows that are brought together from several shards
+--   hint: Say with = which sharding key the statement is for. It cannot be answered shard by shard: tableoid is another number on each shard.
+
+SELECT DISTINCT tableoid FROM orders
+-- refused 0A000: over several shards, the column tableoid of rows that are brought together from several shards
+--   hint: Say with = which sharding key the statement is for. It cannot be answered shard by shard: tableoid is another number on each shard.
+
+SELECT tableoid::regclass, id FROM orders WHERE tableoid = 'orders'::regclass
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT current_database(), count(*) FROM orders
+-- tier 4: gather on s1
+--   kg_0 of public.orders (tenant_id bigint)
+--     s1, s2, s3: SELECT "tenant_id" FROM "public"."orders" AS "orders"
+--   text: SELECT current_database(), count(*) FROM kg_0 AS "orders"
+
+SELECT current_catalog, id FROM orders
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint)
+--     s1, s2, s3: SELECT "id" FROM "public"."orders" AS "orders"
+--   text: SELECT current_catalog, id FROM kg_0 AS "orders"
+
+SELECT o.*::text FROM orders o ORDER BY 1
+-- tier 3: finish on s1
+--   kg_0 of partial rows (kg_c1)
+--     s1, s2, s3: SELECT o.*::text FROM orders o
+--   text: SELECT kg_c1 AS "o" FROM kg_0 ORDER BY kg_c1
+
 SELECT id FROM orders ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 -- refused 0A000: over several shards, FOR UPDATE of rows that are brought together from several shards
 --   hint: Say with = which sharding key the statement is for. It cannot be answered shard by shard: FOR UPDATE with LIMIT over several shards would lock other rows than those that are returned.

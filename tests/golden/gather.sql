@@ -261,3 +261,82 @@ SELECT m.id, w FROM moves m, LATERAL (SELECT w FROM moves2 o WHERE o.id = m.id L
 --   s2: (own text)
 --   merge: concatenate
 
+SELECT id FROM orders WHERE ctid IN (SELECT min(ctid) FROM orders GROUP BY note)
+-- refused 0A000: over several shards, the column ctid of rows that are brought together from several shards
+--   hint: Say with = which sharding key the statement is for. It cannot be answered shard by shard: in a subquery, its groups are made of rows of several shards.
+
+SELECT ctid, id FROM orders WHERE id = 3
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+-- One row of a replicated table for all, but each shard would choose its own.
+SELECT o.id, p.name FROM orders o, (SELECT name FROM plans LIMIT 1) p
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint)
+--     s1, s2, s3: SELECT "id" FROM "public"."orders" AS "o"
+--   text: SELECT o.id, p.name FROM kg_0 o, (SELECT name FROM plans LIMIT 1) p
+
+SELECT o.id, p.name FROM orders o, (SELECT name FROM plans ORDER BY id LIMIT 1) p
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT o.id, p.name FROM orders o, (SELECT name FROM plans ORDER BY price FETCH FIRST 1 ROW WITH TIES) p
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT o.id, (SELECT p.name FROM plans p WHERE p.price > o.amount LIMIT 1) FROM orders o
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT id FROM orders WHERE EXISTS (SELECT * FROM plans LIMIT 1)
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+WITH p AS (SELECT DISTINCT ON (name) * FROM plans) SELECT o.id FROM orders o JOIN p ON p.id = o.plan_id
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint, plan_id integer)
+--     s1, s2, s3: SELECT "id", "plan_id" FROM "public"."orders" AS "o"
+--   text: WITH p AS (SELECT DISTINCT ON (name) * FROM plans) SELECT o.id FROM kg_0 o JOIN p ON p.id = o.plan_id
+
+SELECT o.id FROM orders o JOIN (SELECT name, array_agg(id) AS ids FROM plans GROUP BY name) p ON p.name = o.note
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint, note character varying)
+--     s1, s2, s3: SELECT "id", "note" FROM "public"."orders" AS "o"
+--   text: SELECT o.id FROM kg_0 o JOIN (SELECT name, array_agg(id) AS ids FROM plans GROUP BY name) p ON p.name = o.note
+
+SELECT o.id FROM orders o JOIN (SELECT name, count(*), max(price) FROM plans GROUP BY name) p ON p.name = o.note
+-- tier 2: 3 shards
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+SELECT o.id FROM orders o JOIN plans p TABLESAMPLE BERNOULLI (10) ON p.id = o.plan_id
+-- tier 4: gather on s1
+--   kg_0 of public.orders (id bigint, plan_id integer)
+--     s1, s2, s3: SELECT "id", "plan_id" FROM "public"."orders" AS "o"
+--   text: SELECT o.id FROM kg_0 o JOIN plans p TABLESAMPLE BERNOULLI (10) ON p.id = o.plan_id
+
+UPDATE orders SET note = (SELECT name FROM plans LIMIT 1)
+-- read first <1>: (SELECT name FROM plans LIMIT 1)
+--   then plan: UPDATE orders SET note = (<1>)
+
+SELECT c, row_to_json(o) FROM customers c LEFT JOIN orders o ON o.id = c.id
+-- tier 4: gather on s1
+--   kg_0 of public.customers (region character varying, id integer, name text, born date, data jsonb)
+--     s2, s3: SELECT "region", "id", "name", "born", "data" FROM "public"."customers" AS "c"
+--   kg_1 of public.orders (tenant_id bigint, id bigint, status text, amount numeric, qty integer, placed timestamp with time zone, note character varying, code text COLLATE "C", plan_id integer)
+--     s1, s2, s3: SELECT "tenant_id", "id", "status", "amount", "qty", "placed", "note", "code", "plan_id" FROM "public"."orders" AS "o"
+--   text: SELECT (CASE WHEN "c" IS DISTINCT FROM NULL THEN ROW("c"."region", "c"."id", "c"."name", "c"."born", "c"."data")::"public"."customers" END) AS "c", row_to_json((CASE WHEN "o" IS DISTINCT FROM NULL THEN ROW("o"."tenant_id", "o"."id", "o"."status", "o"."amount", "o"."qty", "o"."placed", "o"."note", "o"."code", "o"."plan_id")::"public"."orders" END)) FROM kg_0 c LEFT JOIN kg_1 o ON o.id = c.id
+
+SELECT a.id, a.email, count(o.id) FROM accounts a LEFT JOIN orders o ON o.qty = a.balance GROUP BY a.id
+-- tier 4: gather on s1
+--   kg_0 of public.accounts (id uuid, email text, balance bigint), primary key id
+--     s1, s2, s3: SELECT "id", "email", "balance" FROM "public"."accounts" AS "a"
+--   kg_1 of public.orders (id bigint, qty integer)
+--     s1, s2, s3: SELECT "id", "qty" FROM "public"."orders" AS "o"
+--   text: SELECT a.id, a.email, count(o.id) FROM kg_0 a LEFT JOIN kg_1 o ON o.qty = a.balance GROUP BY a.id
+

@@ -328,7 +328,7 @@ DELETE FROM countries WHERE updated < now() - interval '1 year' RETURNING code
 --   then plan: DELETE FROM countries WHERE updated < <1> - interval '1 year' RETURNING code
 
 MERGE INTO countries c USING (VALUES ('de')) v(code) ON c.code = v.code WHEN NOT MATCHED THEN INSERT (code) VALUES (v.code)
--- refused 0A000: MERGE into the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+-- refused 0A000: a write to the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
 --   hint: Give the value itself, as a literal or a parameter.
 
 INSERT INTO orders (id, tenant_id) VALUES (1, abs(-5)), (2, 6)
@@ -505,4 +505,223 @@ SELECT id FROM orders LIMIT -1
 
 SELECT id FROM orders ORDER BY id LIMIT 3 OFFSET -2
 -- tier 1: route to s1
+
+DELETE FROM orders WHERE ctid = '(0,1)'
+-- refused 0A000: a write over several shards that says by ctid which rows it is about
+--   hint: On each shard that is another row. Name rows by their primary key, or say with = which sharding key it is for.
+
+DELETE FROM orders WHERE tenant_id = 5 AND ctid = '(0,1)'
+-- tier 1: route to s1, shardlet t1, writes
+
+DELETE FROM orders WHERE ctid IN (SELECT ctid FROM orders WHERE status = 'x' LIMIT 10)
+-- refused 0A000: a write over several shards of which in a subquery, LIMIT or OFFSET in a subquery over several shards
+--   hint: Say with = which sharding key it is for.
+
+DELETE FROM orders WHERE tenant_id = 5 AND ctid IN (SELECT ctid FROM orders WHERE tenant_id = 5 AND status = 'x' LIMIT 10)
+-- tier 1: route to s1, shardlet t1, writes
+
+DELETE FROM orders o WHERE o.ctid = ANY (ARRAY(SELECT i.ctid FROM orders i WHERE i.status = 'x' LIMIT 10))
+-- refused 0A000: a write over several shards of which in a subquery, LIMIT or OFFSET in a subquery over several shards
+--   hint: Say with = which sharding key it is for.
+
+DELETE FROM orders a USING orders b WHERE a.tenant_id = b.tenant_id AND a.note = b.note AND a.ctid < b.ctid
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+DELETE FROM orders o WHERE EXISTS (SELECT FROM orders i WHERE i.note = o.note AND i.ctid < o.ctid)
+-- refused 0A000: a write over several shards of which a subquery reads a sharded table, not by the key of the row outside
+--   hint: Say with = which sharding key it is for.
+
+UPDATE orders SET note = 'x' WHERE id = 7 AND xmin = '123' RETURNING ctid
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: concatenate
+
+-- What each shard would choose for itself: rows of which several match, that LIMIT leaves, in an order that nobody asked for.
+UPDATE plans SET name = c.name FROM countries c WHERE c.name = plans.name
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = c.name FROM countries c WHERE c.code = plans.name
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET price = 1 FROM countries c WHERE c.name = plans.name
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = p.name FROM plans p WHERE p.id = plans.id + 1
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = s.code FROM (SELECT name, min(code) AS code FROM countries GROUP BY name) s WHERE s.name = plans.name
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = s.code FROM (SELECT DISTINCT ON (name) name, code FROM countries ORDER BY name, code) s WHERE s.name = plans.name
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = s.code FROM (SELECT DISTINCT ON (name) name, code FROM countries) s WHERE s.name = plans.name
+-- refused 0A000: a write to the replicated table public.plans of which DISTINCT ON without an ORDER BY that tells its rows apart takes other rows on each shard
+--   hint: ORDER BY a unique key as well, or read the rows first and write them by their keys.
+
+UPDATE plans SET name = v.name FROM (VALUES (1, 'a'), (2, 'b')) v (id, name) WHERE v.id = plans.id
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = v.name FROM (VALUES (1, 'a'), (1, 'b')) v (id, name) WHERE v.id = plans.id
+-- refused 0A000: an UPDATE of the replicated table public.plans by rows of FROM of which several may match one of its rows
+--   hint: Each shard would take another. Make them one for each row, by a unique key, GROUP BY or DISTINCT ON with ORDER BY, or use MERGE.
+
+UPDATE plans SET name = v.name FROM (VALUES ($1::int, $2), ($3, $4)) v (id, name) WHERE v.id = plans.id
+-- refused 0A000: an UPDATE of the replicated table public.plans by rows of FROM of which several may match one of its rows
+--   hint: Each shard would take another. Make them one for each row, by a unique key, GROUP BY or DISTINCT ON with ORDER BY, or use MERGE.
+
+UPDATE plans SET name = (SELECT name FROM countries LIMIT 1)
+-- read first <1>: (SELECT name FROM countries LIMIT 1)
+--   then plan: UPDATE plans SET name = (<1>)
+
+UPDATE plans SET name = (SELECT name FROM countries ORDER BY code LIMIT 1)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = (SELECT name FROM countries ORDER BY name LIMIT 1)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = (SELECT c.name FROM countries c WHERE c.name > plans.name LIMIT 1)
+-- refused 0A000: a write to the replicated table public.plans of which in a subquery, LIMIT or OFFSET without an ORDER BY that tells its rows apart takes other rows on each shard
+--   hint: ORDER BY a unique key as well, or read the rows first and write them by their keys.
+
+UPDATE plans SET name = (SELECT c.name FROM countries c WHERE c.name > plans.name ORDER BY c.name, c.code LIMIT 1)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = (SELECT c.name FROM countries c WHERE c.code = plans.name LIMIT 1)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET name = (SELECT string_agg(name, ',') FROM countries)
+-- read first <1>: (SELECT string_agg(name, ',') FROM countries)
+--   then plan: UPDATE plans SET name = (<1>)
+
+UPDATE plans SET name = (SELECT string_agg(name, ',' ORDER BY code) FROM countries)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET price = (SELECT sum(price) FROM plans p)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+UPDATE plans SET price = (SELECT sum(price::float8) FROM plans p)
+-- read first <1>: (SELECT sum(price::float8) FROM plans p)
+--   then plan: UPDATE plans SET price = (<1>)
+
+UPDATE plans SET name = (SELECT first_value(name) OVER (ORDER BY name) FROM countries ORDER BY code LIMIT 1)
+-- read first <1>: (SELECT first_value(name) OVER (ORDER BY name) FROM countries ORDER BY code LIMIT 1)
+--   then plan: UPDATE plans SET name = (<1>)
+
+UPDATE plans SET price = (SELECT price FROM plans TABLESAMPLE SYSTEM (10) ORDER BY id LIMIT 1)
+-- read first <1>: (SELECT price FROM plans TABLESAMPLE SYSTEM (10) ORDER BY id LIMIT 1)
+--   then plan: UPDATE plans SET price = (<1>)
+
+DELETE FROM plans WHERE id = (SELECT id FROM plans ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+-- read first <1>: (SELECT id FROM plans ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+--   then plan: DELETE FROM plans WHERE id = (<1>)
+
+DELETE FROM plans WHERE id IN (SELECT id FROM plans LIMIT 3)
+-- read first <1>: (SELECT id FROM plans LIMIT 3)
+--   then plan: DELETE FROM plans WHERE (id = ANY (<1>))
+
+DELETE FROM plans WHERE ctid = '(0,1)'
+-- refused 0A000: a write to the replicated table public.plans that names ctid, which is another on each shard
+--   hint: Name rows by their primary key.
+
+DELETE FROM plans WHERE EXISTS (SELECT * FROM countries c WHERE c.name = plans.name LIMIT 1)
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+WITH c AS (SELECT * FROM countries LIMIT 1) UPDATE plans SET name = (SELECT name FROM c)
+-- read first <1>: WITH c AS (SELECT * FROM countries LIMIT 1)  SELECT * FROM "c"
+--   then plan: WITH c AS (<1>) UPDATE plans SET name = (SELECT name FROM c)
+
+UPDATE countries SET updated = DEFAULT
+-- refused 0A000: a write to the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+--   hint: Give the value itself, as a literal or a parameter.
+
+UPDATE countries SET (name, updated) = ('x', DEFAULT) WHERE code = 'de'
+-- refused 0A000: a write to the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+--   hint: Give the value itself, as a literal or a parameter.
+
+UPDATE countries SET name = DEFAULT
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+INSERT INTO plans (id, name) SELECT id + 100, min(name) FROM plans GROUP BY 1
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+INSERT INTO plans (id, name) SELECT row_number() OVER (), name FROM countries
+-- pour rows of: SELECT row_number() OVER (), name FROM countries
+--   into: INSERT INTO plans (id, name) VALUES ...
+
+INSERT INTO plans (id, name) SELECT row_number() OVER (ORDER BY code), name FROM countries
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+INSERT INTO plans (id, name) SELECT DISTINCT ON (name) 7, name FROM countries
+-- tier 2: 3 shards, writes
+--   s1, s2, s3: (own text)
+--   merge: one answer for all
+
+INSERT INTO plans (id, name) SELECT length(code), name FROM countries ON CONFLICT (id) DO NOTHING
+-- pour rows of: SELECT length(code), name FROM countries
+--   into: INSERT INTO plans (id, name) VALUES ... ON CONFLICT (id) DO NOTHING
+
+INSERT INTO plans (id, name) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET name = (SELECT name FROM countries LIMIT 1)
+-- refused 0A000: INSERT into the replicated table public.plans with ON CONFLICT, of which in a subquery, LIMIT or OFFSET without an ORDER BY that tells its rows apart takes other rows on each shard
+--   hint: Read the value first, then give it as a literal or a parameter.
+
+INSERT INTO countries (code) VALUES ('de') ON CONFLICT (code) DO UPDATE SET updated = DEFAULT
+-- refused 0A000: INSERT into the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+--   hint: Give the value itself, as a literal or a parameter.
+
+INSERT INTO plans (id, name) VALUES (1, (SELECT name FROM countries LIMIT 1))
+-- read first <1>: (SELECT name FROM countries LIMIT 1)
+--   then plan: INSERT INTO plans (id, name) VALUES (1,<1>)
+
+MERGE INTO countries c USING plans p ON p.name = c.code WHEN MATCHED THEN UPDATE SET updated = DEFAULT
+-- refused 0A000: a write to the replicated table public.countries with a value that each shard would have to make for itself, by the default of column updated
+--   hint: Give the value itself, as a literal or a parameter.
+
+MERGE INTO plans p USING (SELECT DISTINCT ON (name) name, code FROM countries) c ON p.name = c.name WHEN MATCHED THEN UPDATE SET name = c.code
+-- refused 0A000: a write to the replicated table public.plans of which DISTINCT ON without an ORDER BY that tells its rows apart takes other rows on each shard
+--   hint: ORDER BY a unique key as well, or read the rows first and write them by their keys.
+
+INSERT INTO orders (tenant_id, id) SELECT * FROM unnest(ARRAY[1, 5], ARRAY[7, 8])
+-- pour rows of: SELECT * FROM unnest(ARRAY[1, 5], ARRAY[7, 8])
+--   into: INSERT INTO orders (tenant_id, id) VALUES ...
+
+DELETE FROM orders o USING wanted w WHERE w.id = o.id
+-- read first <1>: SELECT * FROM wanted w
+--   then plan: DELETE FROM orders o USING (<1>) AS "w" WHERE w.id = o.id
 

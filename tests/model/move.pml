@@ -41,6 +41,7 @@ mtype state = preparing;
 bool undoing, arrived;
 byte crashes, lowered, lapses;
 
+/* Facts. The note that tells them may be older, and is read later then: it need not be on the store's disk. */
 #define seen(r)  (router_epoch[r])
 #define taken(r) (running[r] < router_epoch[r] -> running[r] : router_epoch[r])
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ using namespace std::chrono_literals;
 
 const std::string kBin = "/usr/lib/postgresql/15/bin/";
 constexpr auto kStartDeadline = 60s;
+constexpr auto kStopDeadline = 10s;
 
 [[noreturn]] void give_up(const std::string& what) {
   throw std::runtime_error("pgtest: " + what);
@@ -103,6 +105,17 @@ std::string make_directory() {
   return path;
 }
 
+// A killed server leaves its System V segment, named in the seventh line of its pid file; the kernel has 4096
+// of them.
+void remove_shared_memory(const std::string& pid_file) {
+  std::ifstream lines(pid_file);
+  std::string line;
+  for (int number = 1; number <= 7; ++number) std::getline(lines, line);
+  unsigned long key = 0;
+  int id = 0;
+  if (std::istringstream(line) >> key >> id) shmctl(id, IPC_RMID, nullptr);
+}
+
 // One initdb a machine and user; guarded by a lock file, for tests run side by side.
 std::string template_directory() {
   const std::string base =
@@ -130,7 +143,8 @@ Cluster::Cluster(const ClusterOptions& options) : directory_(make_directory()), 
   conf << "listen_addresses = '127.0.0.1'\nunix_socket_directories = '" << directory_ << "'\n"
        << "wal_level = logical\nmax_prepared_transactions = 50\nmax_connections = 100\nshared_buffers = 16MB\n"
        << "fsync = off\nmax_wal_senders = 10\nmax_replication_slots = 10\nhot_standby_feedback = on\n"
-       << "wal_retrieve_retry_interval = 200ms\ncluster_name = 'kintsugi-test'\n";
+       << "dynamic_shared_memory_type = mmap\nwal_retrieve_retry_interval = 200ms\ncluster_name = "
+          "'kintsugi-test'\n";
   for (const std::string& line : options.settings) conf << line << "\n";
   conf.close();
   start();
@@ -152,7 +166,7 @@ Cluster Cluster::standby_of(const Cluster& primary) {
 
 Cluster::~Cluster() {
   if (directory_.empty()) return;
-  if (running()) kill();
+  stop_at_once();
   std::error_code ignored;
   fs::remove_all(directory_, ignored);
 }
@@ -216,10 +230,29 @@ void Cluster::stop() {
   wait_for(std::exchange(pid_, 0));
 }
 
+// As a server that is wanted no longer: it clears away what it has from the kernel, which kill() cannot make it
+// do.
+void Cluster::stop_at_once() {
+  if (!running()) return;
+  thaw();
+  ::kill(pid_, SIGQUIT);
+  const auto end = std::chrono::steady_clock::now() + kStopDeadline;
+  while (std::chrono::steady_clock::now() < end) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = 0;
+      return;
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+  kill();
+}
+
 void Cluster::kill() {
   if (!running()) return;
   for (pid_t process : processes()) ::kill(process, SIGKILL);
   wait_for(std::exchange(pid_, 0));
+  remove_shared_memory(directory_ + "/data/postmaster.pid");
   std::error_code ignored;
   fs::remove(directory_ + "/data/postmaster.pid", ignored);
 }

@@ -45,6 +45,7 @@ class Cluster {
   struct Empty {};
   explicit Cluster(Empty) {}
   void wait_until_ready();
+  void stop_at_once();
   [[nodiscard]] std::vector<pid_t> processes() const;
 
   std::string directory_;

@@ -151,6 +151,9 @@ TEST(MapEdit, EachMistakeHasAClearError) {
   EXPECT_EQ(refused(*map, {edit::AlterShard{"s2", {}, {}, {}, ShardState::kDraining},
                            edit::AlterShardlet{"a", {}, "s2", {}}}),
             "55000 shard \"s2\" is draining and cannot be given shardlets");
+  EXPECT_EQ(refused(*map, {edit::AlterShard{"s2", {}, {}, {}, ShardState::kOffline},
+                           edit::AlterShardlet{"a", {}, "s2", {}}}),
+            "55000 shard \"s2\" is offline and cannot be given shardlets");
   EXPECT_EQ(refused(*map, {edit::PutTable{Table{"public", "t", TableKind::kSharded, "users", {"id"}}}}),
             "22023 table public.t names 1 key columns, but map \"users\" has a key of 2: (uuid, integer)");
   EXPECT_EQ(refused(*map, {edit::DropShardlet{"zz"}}), "42704 shardlet \"zz\" does not exist");

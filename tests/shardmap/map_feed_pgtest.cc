@@ -212,6 +212,29 @@ TEST_F(MapFeedTest, AFailOverUnderLoadIsFollowedByAll) {
   }
 }
 
+// A standby that is nowhere: whoever waits for his commit to be safe waits for ever.
+TEST_F(MapFeedTest, WhatWasSeenIsToldBeforeItIsSafeAndMakesNoLeaseLonger) {
+  const pgtest::Cluster cluster;
+  Router router(cluster.dsn(), directory_, "r", 100s);
+  const auto store = open(cluster.dsn());
+  ASSERT_TRUE(within(10s, [&] { return router.feed().lease_valid(); }));
+  const StoredMap map = must(store->commit(must(store->load(soon())), shard_edit("s"), {}, soon()));
+  ASSERT_TRUE(wait_until_taken(*store, map.map->epoch(), soon()));
+  pgtest::psql(cluster.dsn(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  pgtest::psql(cluster.dsn(), "SELECT pg_reload_conf()");
+  ASSERT_TRUE(within(20s, [&] {
+    return !open(cluster.dsn())->put_notes({{"other", "a", "1", {}}}, Deadline::in(200ms));
+  }));
+  const auto lease_end = router.feed().lease_end();
+  const std::uint64_t seen = map.map->epoch() + 5;
+  router.feed().seen(seen);
+  EXPECT_TRUE(within(5s, [&] { return shardmap::routers(*store, soon())->at(0).seen == seen; }));
+  EXPECT_EQ(shardmap::routers(*store, soon())->at(0).epoch, map.map->epoch());
+  EXPECT_TRUE(router.feed().lease_end() == lease_end);
+  pgtest::psql(cluster.dsn(), "SET synchronous_commit = off; ALTER SYSTEM RESET synchronous_standby_names");
+  pgtest::psql(cluster.dsn(), "SELECT pg_reload_conf()");
+}
+
 // A store that has forgotten its last commits must not give their numbers a second meaning.
 TEST_F(MapFeedTest, ALostHistoryIsLiftedAboveWhatRoutersKnew) {
   const pgtest::Cluster cluster;
@@ -248,7 +271,8 @@ TEST_F(MapFeedTest, AFrozenRouterIsNoticedAndWakesWithCare) {
       const bool valid = router.feed().lease_valid();
       const std::uint64_t epoch = router.newest()->epoch();
       if (now - last > 700ms) {
-        dprintf(out[1], "woken %d\n", valid);
+        // What it may do with a map that it cannot know to be old; renewed, it has the new one.
+        dprintf(out[1], "woken %s\n", valid && epoch == 0 ? "with an old map" : "with care");
         woken = true;
       }
       if (woken && valid) {
@@ -265,6 +289,10 @@ TEST_F(MapFeedTest, AFrozenRouterIsNoticedAndWakesWithCare) {
   ASSERT_TRUE(within(10s, [&] { return routers(*store, soon())->at(0).alive(); }));
   ASSERT_EQ(kill(child, SIGSTOP), 0);
   map = must(store->commit(map, shard_edit("while frozen"), {}, soon()));
+  const auto late = wait_until_taken(*store, map.map->epoch(), Deadline::in(0ms));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().message,
+            "these routers have not taken epoch " + std::to_string(map.map->epoch()) + " in time: frozen");
   const auto gone = wait_until_taken(*store, map.map->epoch(), soon());
   ASSERT_TRUE(gone) << gone.error().to_string();
   ASSERT_EQ(gone->size(), 1U);
@@ -278,7 +306,7 @@ TEST_F(MapFeedTest, AFrozenRouterIsNoticedAndWakesWithCare) {
   int status = 0;
   waitpid(child, &status, 0);
   close(out[0]);
-  EXPECT_EQ(said, "woken 0\nvalid " + std::to_string(map.map->epoch()) + "\n");
+  EXPECT_EQ(said, "woken with care\nvalid " + std::to_string(map.map->epoch()) + "\n");
 }
 
 }  // namespace kintsugi::shardmap

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,6 +146,50 @@ TEST_F(PostgresStoreTest, AConnectionStringWithAPasswordIsNeverRepeated) {
     std::string said = store ? (*store)->load(Deadline::in(std::chrono::seconds(3))).error().to_string()
                              : store.error().to_string();
     EXPECT_EQ(said.find("secret"), std::string::npos) << said;
+  }
+}
+
+// What a database has set for its application does not change what the store says or keeps. The frozen WAL
+// writer makes sure that a commit is not on the disk by chance.
+TEST_F(PostgresStoreTest, SettingsOfTheDatabaseChangeNothingAndACommitSurvivesACrash) {
+  pgtest::Cluster failing;
+  pgtest::psql(
+      failing.dsn(),
+      "ALTER DATABASE postgres SET synchronous_commit = off; ALTER DATABASE postgres SET bytea_output = "
+      "escape; ALTER DATABASE postgres SET standard_conforming_strings = off; ALTER DATABASE postgres SET "
+      "client_encoding = 'LATIN1'; ALTER DATABASE postgres SET default_transaction_isolation = "
+      "'serializable'; ALTER DATABASE postgres SET lock_timeout = 1");
+  StoredMap committed;
+  {
+    const auto store = open(failing.dsn());
+    const pid_t writer = std::stoi(
+        pgtest::psql(failing.dsn(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"));
+    kill(writer, SIGSTOP);
+    MapEdit edit{edit::CreateShard{"s", "dbname=\\x", "", ShardState::kOnline},
+                 edit::CreateMap{"m", MapKind::kRange, {KeyType::kText}}};
+    for (const char* low : {"a\\b", "ü中", "\x01\x7f'"}) {
+      edit.operations.emplace_back(edit::CreateShardlet{"m",
+                                                        std::string("from ") + low,
+                                                        {BoundColumn::value(low)},
+                                                        {BoundColumn::value(std::string(low) + "z")},
+                                                        {},
+                                                        "s",
+                                                        ShardletState::kOnline});
+    }
+    committed = must(store->commit(must(store->load(soon())), edit, {}, soon()));
+  }
+  failing.kill();
+  failing.start();
+  const StoredMap loaded = must(open(failing.dsn())->load(soon()));
+  EXPECT_EQ(loaded.map->epoch(), committed.map->epoch());
+  const auto found = [](const StoredMap& stored) {
+    return stored.map->shardlets_of(*stored.map->mapping("m"));
+  };
+  ASSERT_EQ(found(loaded).size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found(loaded)[i].name, found(committed)[i].name);
+    EXPECT_EQ(found(loaded)[i].low, found(committed)[i].low);
+    EXPECT_EQ(found(loaded)[i].high, found(committed)[i].high);
   }
 }
 

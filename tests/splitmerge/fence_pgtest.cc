@@ -35,8 +35,9 @@ class FenceTest : public Moving {
     const MapPtr now = map();
     return raise_fence(*session_, {7, now->mapping("tenants"), "b", moving(), &tables_, ""}, 100ms, soon());
   }
-  static bool may_write(int tenant) {
+  static bool may_write(int tenant, const std::string& as = "SELECT 1") {
     pgtest::Connection pg(dsn(1));
+    pg.query(as);
     try {
       pg.query("UPDATE stock SET amount = amount + 1 WHERE tenant = " + std::to_string(tenant));
       return true;
@@ -74,6 +75,35 @@ TEST_F(FenceTest, ItOpensForWritersWhileAReaderHasTheTable) {
   reader.query("COMMIT");
   ASSERT_TRUE(must(drop_fence(*session_, 7, 100ms, soon())));
   EXPECT_EQ(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
+}
+
+// A loader, or the worker of a subscription to somewhere else, writes like this: ordinary triggers do not see
+// it.
+TEST_F(FenceTest, ItStopsAlsoWhoeverReplicates) {
+  on_both(
+      "CREATE TABLE parted (tenant bigint NOT NULL, n int) PARTITION BY RANGE (tenant); CREATE TABLE part "
+      "PARTITION OF "
+      "parted DEFAULT; INSERT INTO parted VALUES (150, 1), (50, 1)");
+  put_table("parted");
+  tables_ = must(describe(*session_, *map()->mapping("tenants"), tables_of_map(), moving(), soon()));
+  ASSERT_TRUE(must(raise()));
+  const std::string replicates = "SET session_replication_role = replica";
+  EXPECT_FALSE(may_write(150, replicates));
+  EXPECT_TRUE(may_write(50, replicates));
+  EXPECT_FALSE(may_write(150, replicates + "; " + passes_fence(8))) << "another job's";
+  EXPECT_TRUE(may_write(150, replicates + "; " + passes_fence(7)));
+  for (const char* sql : {"TRUNCATE stock", "DELETE FROM part WHERE tenant = 150",
+                          "INSERT INTO parted VALUES (160, 1)", "UPDATE parted SET n = 2 WHERE tenant = 150"}) {
+    pgtest::Connection pg(dsn(1));
+    pg.query(replicates);
+    EXPECT_ANY_THROW(pg.query(sql)) << sql;
+  }
+  ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
+  EXPECT_TRUE(may_write(150, replicates));
+  ASSERT_TRUE(must(raise()));
+  EXPECT_FALSE(may_write(150, replicates));
+  ASSERT_TRUE(must(drop_fence(*session_, 7, 100ms, soon())));
+  EXPECT_TRUE(may_write(150, replicates));
 }
 
 TEST_F(FenceTest, TheDiskIsAskedWhereTheRoleMay) {

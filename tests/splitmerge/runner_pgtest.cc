@@ -1,4 +1,5 @@
 // Which jobs run at one time, and what becomes of one that is canceled, in whatever state it is.
+#include <functional>
 #include <set>
 
 #include "tests/splitmerge/moving.h"
@@ -42,6 +43,25 @@ class RunnerTest : public Moving {
       const JobInfo job = now(id);
       if (job.state == state || is_final(job.state) || patience.passed()) return job;
     }
+  }
+  static bool comes_true(const std::function<bool()>& condition) {
+    for (const Deadline patience = soon(); !patience.passed(); std::this_thread::sleep_for(1ms))
+      if (condition()) return true;
+    return false;
+  }
+  // A move of b whose fence comes while `slow`, a transaction on the target, keeps away what tells that the
+  // last change has arrived.
+  std::uint64_t move_to_a_slow_target(std::chrono::milliseconds drain_first, pgtest::Connection& slow) {
+    auto with = options();
+    with.tuning.drain_first = drain_first;
+    with.tuning.fence_lock_timeout = 30s;
+    const std::uint64_t id = move_that_waits(with);
+    EXPECT_TRUE(comes_true([&] { return map()->shardlet("b")->state == ShardletState::kHeld; }));
+    slow.query("BEGIN");
+    slow.query("LOCK TABLE kintsugi.marker IN SHARE MODE");
+    writer_->query("COMMIT");
+    writer_.reset();
+    return id;
   }
   void expect_as_it_was() {
     EXPECT_EQ(owner_of("b"), "s1");
@@ -189,16 +209,55 @@ TEST_F(RunnerTest, CanceledWhileItCopiesOffline) {
 
 // Writers wait for it: a target that is too slow for its last changes is tried again, with more patience.
 TEST_F(RunnerTest, AFenceThatTakesTooLongIsLoweredAndTriedAgain) {
-  auto with = options();
-  with.tuning.drain_first = 1ms;
-  start_runner(with);
-  bool lowered = false;
-  for (int i = 0; i < 20 && !lowered; ++i) {
-    const JobInfo job = done(move_of("b", owner_of("b") == "s1" ? "s2" : "s1"));
-    ASSERT_EQ(job.state, JobState::kDone) << story(job);
-    lowered = story(job).find("the fence was lowered again") != std::string::npos;
-  }
-  EXPECT_TRUE(lowered) << "no target was slower than a millisecond";
+  pgtest::Connection slow(dsn(2));
+  const std::uint64_t id = move_to_a_slow_target(20ms, slow);
+  EXPECT_TRUE(comes_true([&] {
+    return story(now(id)).find("the fence was lowered again") != std::string::npos;
+  })) << story(now(id));
+  pgtest::psql(dsn(1), "UPDATE stock SET amount = 7 WHERE tenant = 150");  // nobody waits
+  slow.query("COMMIT");
+  const JobInfo job = end_of(id);
+  EXPECT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_EQ(owner_of("b"), "s2");
+  EXPECT_EQ(rows(2, "stock", "tenant = 150 AND amount = 7").size(), 1U);
+  expect_clean();
+}
+
+// DISABLE TRIGGER ALL opens the fence, and a write that goes past all routers comes through: it travels, too.
+TEST_F(RunnerTest, AFenceThatSomebodyOpensIsRaisedAgain) {
+  pgtest::Connection slow(dsn(2));
+  const std::uint64_t id = move_to_a_slow_target(30s, slow);
+  EXPECT_TRUE(comes_true([&] { return pgtest::psql(dsn(1), "SELECT count(*) FROM kintsugi.fence") != "0"; }));
+  pgtest::psql(dsn(1),
+               "ALTER TABLE stock DISABLE TRIGGER ALL; UPDATE stock SET amount = 7 WHERE tenant = 150; "
+               "ALTER TABLE stock ENABLE TRIGGER ALL");
+  slow.query("COMMIT");
+  const JobInfo job = end_of(id);
+  EXPECT_EQ(job.state, JobState::kDone) << story(job);
+  EXPECT_NE(story(job).find("somebody has disabled or enabled the triggers of \"public\".\"stock\""),
+            std::string::npos)
+      << story(job);
+  EXPECT_EQ(rows(2, "stock", "tenant = 150 AND amount = 7").size(), 1U);
+  expect_clean();
+}
+
+// A move that copies behind its fence is not tried again: nothing follows what has come through.
+TEST_F(RunnerTest, AnOfflineMoveWhoseFenceSomebodyOpensIsGivenUp) {
+  start_runner();
+  JobRequest request = move_of("b", "s2");
+  request.mode = MoveMode::kOffline;
+  request.max_rate = 50000;
+  const std::uint64_t id = submit(request);
+  ASSERT_EQ(until(id, JobState::kCopying).state, JobState::kCopying);
+  pgtest::psql(dsn(1), "ALTER TABLE stock DISABLE TRIGGER ALL; UPDATE stock SET amount = 7 WHERE tenant = 150");
+  const JobInfo job = must(jobs().wait(id, soon()));
+  EXPECT_EQ(job.state, JobState::kFailed) << story(job);
+  ASSERT_TRUE(job.error) << story(job);
+  EXPECT_EQ(job.error->sqlstate, "55000") << story(job);
+  EXPECT_NE(job.error->message.find("somebody has disabled"), std::string::npos) << story(job);
+  EXPECT_EQ(owner_of("b"), "s1");
+  EXPECT_EQ(rows(1, "stock", "tenant = 150 AND amount = 7").size(), 1U);
+  EXPECT_TRUE(rows(2, "stock").empty());
   expect_clean();
 }
 

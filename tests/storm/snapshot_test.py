@@ -258,7 +258,28 @@ class Snapshots:
             answer = self.right_or_refused("a pipeline", lambda: self.read(client, A), [(100,)])
         print("a pipeline across a move:", answer)
 
+    def first_words(self):
+        """What a transaction says before its first query: the router asks PostgreSQL nothing in between, by which SET
+        TRANSACTION would come too late."""
+        words = ("BEGIN", "SET LOCAL search_path = public", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+                 "SET LOCAL lock_timeout = '3s'", "SHOW lock_timeout", "SET TRANSACTION READ ONLY, NOT DEFERRABLE")
+        for simple in (True, False):
+            with self.world.connect(prepare_threshold=None) as client:
+                def say(text):
+                    exec_ = client.pgconn.exec_ if simple else lambda text: client.pgconn.exec_params(text, [])
+                    result = exec_(text.encode())
+                    assert not result.error_message, (text, simple, result.error_message)
+                    return result.get_value(0, 0)
+                for text in words:
+                    say(text)
+                assert say(WHOLE) == b"60"
+                assert say("SHOW transaction_isolation") == b"repeatable read"
+                say("COMMIT")
+        with self.world.connect() as client:
+            client.execute("; ".join((*words, WHOLE, "COMMIT")))
+
     def run(self):
+        self.first_words()
         for isolation in ("REPEATABLE READ", "SERIALIZABLE"):
             for prepared in (False, True):
                 for look in (self.arrived_since, self.left_since, self.there_and_back, self.not_concerned):

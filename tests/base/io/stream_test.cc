@@ -346,7 +346,7 @@ Status try_connect(HostPort to, std::chrono::milliseconds patience = 3000ms) {
 }
 
 TEST(Connect, ToANumberANameAndASocketDirectory) {
-  auto listener = listen_tcp({"127.0.0.1", 0});
+  auto listener = listen_tcp({"127.0.0.1", 0}, Listening::kFirst);
   ASSERT_TRUE(listener);
   const int port = local_port(listener->get());
   EXPECT_TRUE(try_connect({"127.0.0.1", port}));
@@ -368,7 +368,7 @@ TEST(Connect, ToANumberANameAndASocketDirectory) {
 }
 
 TEST(Connect, RefusedUnknownAndTooSlow) {
-  auto listener = listen_tcp({"127.0.0.1", 0});
+  auto listener = listen_tcp({"127.0.0.1", 0}, Listening::kFirst);
   const int port = local_port(listener->get());
   listener->reset();
   const Status refused = try_connect({"127.0.0.1", port});
@@ -416,4 +416,15 @@ TEST(HostPort, IsReadAndWritten) {
 }
 
 }  // namespace
+TEST(Listen, ThreadsShareAnAddressAndTwoRoutersDoNot) {
+  const auto first = listen_tcp({"127.0.0.1", 0}, Listening::kFirst);
+  ASSERT_TRUE(first) << first.error().message;
+  const HostPort at{"127.0.0.1", local_port(first->get())};
+  const auto second = listen_tcp(at, Listening::kJoining);
+  EXPECT_TRUE(second) << second.error().message;
+  const auto other = listen_tcp(at, Listening::kFirst);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("Address already in use"), std::string::npos) << other.error().message;
+}
+
 }  // namespace kintsugi::io

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kintsugi::app {
+namespace kintsugi {
 
 // The nearest name by edits (a swap of two neighbours is one); empty when none is near enough to be meant.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& names);
@@ -16,4 +16,4 @@ namespace kintsugi::app {
 // "a, b, c"
 [[nodiscard]] std::string listed(const std::vector<std::string>& names);
 
-}  // namespace kintsugi::app
+}  // namespace kintsugi

@@ -1,8 +1,8 @@
-#include "app/suggest.h"
+#include "base/suggest.h"
 
 #include <algorithm>
 
-namespace kintsugi::app {
+namespace kintsugi {
 namespace {
 
 std::size_t edits(std::string_view a, std::string_view b) {
@@ -53,4 +53,4 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-}  // namespace kintsugi::app
+}  // namespace kintsugi

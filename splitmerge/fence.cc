@@ -11,6 +11,8 @@ using shardmap::SqlValue;
 
 constexpr std::string_view kLockNotAvailable = "55P03";
 constexpr std::string_view kDeadlock = "40P01";
+constexpr std::string_view kUndefinedTable = "42P01";
+constexpr std::string_view kUndefinedObject = "42704";
 
 std::string prefix_of(std::uint64_t job) {
   return "kintsugi_fence_" + std::to_string(job);
@@ -138,7 +140,7 @@ Status open_guard(PgSession& target, std::uint64_t job, Deadline deadline) {
   if (opened || !target.good()) return opened;
   (void)target.run("ROLLBACK", {}, deadline);
   // A shard that is older than guards has none.
-  return opened.error().sqlstate == "42P01" ? Status() : opened;
+  return opened.error().sqlstate == kUndefinedTable ? Status() : opened;
 }
 
 std::string passes_fence(std::uint64_t job) {
@@ -167,8 +169,12 @@ Result<bool> on_triggers(PgSession& source, std::uint64_t job, const std::string
                    deadline));
   bool all = true;
   for (const PgRow& row : rows) {
-    KG_TRY(const bool done, attempt(source, begin(lock_timeout) + *row[0] + "COMMIT", deadline));
-    all = all && done;
+    const Result<bool> done = attempt(source, begin(lock_timeout) + *row[0] + "COMMIT", deadline);
+    // Renamed since it was looked for: the next attempt finds it under its new name.
+    const bool elsewhere =
+        !done && (done.error().sqlstate == kUndefinedTable || done.error().sqlstate == kUndefinedObject);
+    if (!done && !elsewhere) return done;
+    all = all && done && *done;
   }
   return all;
 }
@@ -186,7 +192,7 @@ Result<bool> open_fence(PgSession& source, std::uint64_t job, std::chrono::milli
 Result<bool> drop_fence(PgSession& source, std::uint64_t job, std::chrono::milliseconds lock_timeout,
                         Deadline deadline) {
   KG_CHECK(settle_fence(source, job, deadline));
-  return on_triggers(source, job, "DROP TRIGGER IF EXISTS %1$I ON %2$I.%3$I; ", "", lock_timeout, deadline);
+  return on_triggers(source, job, "DROP TRIGGER %1$I ON %2$I.%3$I; ", "", lock_timeout, deadline);
 }
 
 }  // namespace kintsugi::splitmerge

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "splitmerge/disk_space.h"
 #include "splitmerge/shardlet_edits.h"
@@ -73,6 +74,32 @@ TEST_F(FenceTest, ItOpensForWritersWhileAReaderHasTheTable) {
   ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
   EXPECT_TRUE(may_write(150));
   reader.query("COMMIT");
+  ASSERT_TRUE(must(drop_fence(*session_, 7, 100ms, soon())));
+  EXPECT_EQ(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
+}
+
+// Between the look for its triggers and the statement that takes them away the table gets another name.
+TEST_F(FenceTest, ItGoesFromATableThatIsRenamedMeanwhile) {
+  const auto renamed_during = [](const std::string& from, const std::string& to, const auto& attempt) {
+    pgtest::Connection other(dsn(1));
+    other.query("BEGIN");
+    other.query("ALTER TABLE " + from + " RENAME TO " + to);
+    auto done = std::async(std::launch::async, attempt);
+    while (pgtest::psql(dsn(1), "SELECT count(*) FROM pg_locks WHERE NOT granted") == "0")
+      std::this_thread::sleep_for(1ms);
+    other.query("COMMIT");
+    return done.get();
+  };
+  ASSERT_TRUE(must(raise()));
+  EXPECT_FALSE(
+      must(renamed_during("stock", "store", [&] { return open_fence(*session_, 7, 10s, soon()); })));
+  pgtest::psql(dsn(1), "ALTER TABLE store RENAME TO stock");
+  EXPECT_FALSE(may_write(150)) << "this table's still stands";
+  ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
+  EXPECT_TRUE(may_write(150));
+  EXPECT_FALSE(
+      must(renamed_during("stock", "store", [&] { return drop_fence(*session_, 7, 10s, soon()); })));
+  EXPECT_NE(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
   ASSERT_TRUE(must(drop_fence(*session_, 7, 100ms, soon())));
   EXPECT_EQ(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
 }

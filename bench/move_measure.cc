@@ -1,5 +1,6 @@
-// A million rows of 150 bytes from one PostgreSQL to another: by a bare binary COPY | COPY pipe, by an idle
-// move, and by a move under four clients that update through a router as fast as they can. Prints the figures,
+// A million rows of 150 bytes from one PostgreSQL to another: by a bare binary COPY | COPY pipe and by an idle
+// move, and both once more under four clients that update through a router as fast as they can: a move is
+// compared with a pipe beside the same clients. Prints the figures,
 // writes each write's wait over time to the directory that is named, for bench/move_picture.py to draw. The
 // waits are told for each step of the move, beside those of the same writers without one.
 // Usage: kg_move_measure PROGRAM [DIRECTORY] [ROWS] [MOVES under load]
@@ -79,25 +80,28 @@ class Measure {
   }
 
   void run() {
-    const double pipe = pipe_seconds();
+    const double pipe = pipe_seconds(1, 2);
     std::printf("bare COPY | COPY pipe     %8.0f rows/s  (%.2f s)\n", rows_ / pipe, pipe);
     const JobInfo idle = move("s2");
     tell("idle move", idle, pipe);
     pgtest::psql(dsn(1), "VACUUM accounts");
-    under_load(pipe);
+    under_load();
   }
 
  private:
   std::string dsn(int shard) const { return clusters_[shard - 1]->dsn("shard"); }
 
-  double pipe_seconds() {
-    const auto began = Clock::now();
+  // Into a table that is made like the other and is no table of the map.
+  double pipe_seconds(int from, int to) {
+    pgtest::psql(dsn(to), "CREATE TABLE spare (LIKE accounts INCLUDING ALL)");
     const std::string psql = "/usr/lib/postgresql/15/bin/psql -X -q ";
-    const std::string command = psql + "-d '" + dsn(1) + "' -c 'COPY accounts TO STDOUT (FORMAT binary)' | " +
-                                psql + "-d '" + dsn(2) + "' -c 'COPY accounts FROM STDIN (FORMAT binary)'";
+    const std::string command = psql + "-d '" + dsn(from) +
+                                "' -c 'COPY accounts TO STDOUT (FORMAT binary)' | " + psql + "-d '" + dsn(to) +
+                                "' -c 'COPY spare FROM STDIN (FORMAT binary)'";
+    const auto began = Clock::now();
     if (std::system(command.c_str()) != 0) throw std::runtime_error("the pipe failed");
     const double took = seconds(Clock::now() - began);
-    pgtest::psql(dsn(2), "TRUNCATE accounts; CHECKPOINT");
+    pgtest::psql(dsn(to), "DROP TABLE spare; CHECKPOINT");
     return took;
   }
 
@@ -137,11 +141,13 @@ class Measure {
   }
 
   struct Run {
-    double alone_from, from, to;  // seconds of the run; before `from` the writers are alone
+    double alone_from, alone_to;  // seconds of the run in which the writers are alone
+    double from, to;
+    double pipe;  // what it took beside them
     JobInfo job;
   };
 
-  void under_load(double pipe) {
+  void under_load() {
     std::atomic<bool> stop{false};
     std::vector<std::vector<Wait>> waits(kClients);
     const auto began = Clock::now();
@@ -172,15 +178,20 @@ class Measure {
       Run& run = runs.emplace_back();
       run.alone_from = seconds(Clock::now() - began);
       std::this_thread::sleep_for(kAlone);
+      run.alone_to = seconds(Clock::now() - began);
+      const int to = i % 2 == 0 ? 1 : 2;
+      run.pipe = pipe_seconds(3 - to, to);
+      std::this_thread::sleep_for(2s);
       run.from = seconds(Clock::now() - began);
-      run.job = move(i % 2 == 0 ? "s1" : "s2");
+      run.job = move("s" + std::to_string(to));
       run.to = seconds(Clock::now() - began);
     }
     std::this_thread::sleep_for(3s);
     stop = true;
     for (std::thread& client : clients) client.join();
     for (const Run& run : runs) {
-      tell("move under load", run.job, pipe);
+      std::printf("pipe beside the writers   %8.0f rows/s  (%.2f s)\n", rows_ / run.pipe, run.pipe);
+      tell("move under load", run.job, run.pipe);
       report(waits, run, day_began);
     }
     write_series(waits, runs.back().job, day_began);
@@ -210,7 +221,7 @@ class Measure {
                   what.c_str(), to - from, static_cast<double>(its.writes) / (to - from), its.longest, its.p999,
                   its.median);
     };
-    line("writers alone before it", run.alone_from, run.from);
+    line("writers alone before it", run.alone_from, run.alone_to);
     line("the whole move", run.from, run.to);
     // Each state with the steps that the history names, up to the next.
     std::vector<std::pair<double, std::string>> marks;

@@ -18,6 +18,20 @@ constexpr std::string_view kBegin = "BEGIN READ WRITE";
 // The same when it only reads, and several times: with one snapshot.
 constexpr std::string_view kBeginToRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
 
+// How a transaction beside a READ ONLY one begins: with its snapshot, where it has one for all its statements.
+io::Task<Result<std::string>> begin_beside(executor::Backend* read_only, io::Waiter* waiter) {
+  auto asking = executor::run_control_query(
+      read_only,
+      "SELECT CASE pg_catalog.current_setting('transaction_isolation') WHEN 'repeatable read' THEN "
+      "pg_catalog.pg_export_snapshot() END",
+      waiter, Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  if (!rows) co_return fail(std::move(rows).error());
+  const std::string snapshot = rows->size() == 1 && !rows->front().empty() ? rows->front()[0].value_or("") : "";
+  if (snapshot.empty()) co_return std::string(kBegin);
+  co_return std::string(kBeginToRead) + "; SET TRANSACTION SNAPSHOT " + quote_literal(snapshot);
+}
+
 }  // namespace
 
 // The transaction is opened on a shard before anything else of it runs there.
@@ -101,14 +115,20 @@ io::Task<Result<bool>> Session::begun_read_only(const planner::Gather& gather) {
     co_return fail(sqlstate::kNotSupported, "a cursor over several shards in a READ ONLY transaction",
                    "Leave READ ONLY out, or send the query itself.");
   }
-  const std::string isolation = rows->front()[1].value_or("");
-  if (gather.tier == planner::Tier::kGather && isolation != "read committed" &&
-      isolation != "read uncommitted") {
-    co_return fail(
-        sqlstate::kNotSupported,
-        "bringing rows of several shards together in a READ ONLY transaction whose isolation level is "
-        "more than READ COMMITTED",
-        "Leave READ ONLY out, or say with = which sharding key the statement is for.");
+  // What the final statement reads beside the gathered rows it has to read by the transaction's own snapshot, and
+  // PostgreSQL hands that on (finish_aside()) from a whole transaction, without its watch over serializable ones.
+  const Isolation level = isolation_named(rows->front()[1].value_or(""));
+  if (gather.tier == planner::Tier::kGather && level == Isolation::kSerializable) {
+    co_return fail(sqlstate::kNotSupported,
+                   "bringing rows of several shards together in a SERIALIZABLE READ ONLY transaction",
+                   "Leave READ ONLY out, use REPEATABLE READ, or say with = which sharding key the statement is "
+                   "for.");
+  }
+  if (gather.tier == planner::Tier::kGather && level == Isolation::kOneSnapshot && !txn_.savepoints.empty()) {
+    co_return fail(sqlstate::kNotSupported,
+                   "bringing rows of several shards together behind a savepoint of a REPEATABLE READ READ ONLY "
+                   "transaction",
+                   "Send it before the savepoint, release the savepoint first, or leave READ ONLY out.");
   }
   co_return true;
 }
@@ -123,8 +143,15 @@ io::Task<StatementEnd> Session::finish_aside(planner::Gather gather, Run* run) {
   if (!acquired) co_return StatementEnd::refused(acquired.error());
   executor::BackendLease lease = std::move(*acquired);
   executor::BackendPool* of = *pool;
+  std::string begin(kBegin);
+  if (gather.tier == planner::Tier::kGather) {
+    auto choosing = begin_beside((*place_at(gather.finisher))->lease.get(), &waiter_);
+    auto chosen = co_await std::move(choosing);
+    if (!chosen) co_return StatementEnd::refused(chosen.error());
+    begin = std::move(*chosen);
+  }
   auto beginning =
-      executor::run_control_query(lease.get(), "BEGIN READ WRITE", &waiter_, Deadline::in(kControlTimeout));
+      executor::run_control_query(lease.get(), begin, &waiter_, Deadline::in(kControlTimeout));
   if (auto begun = co_await std::move(beginning); !begun) {
     lease->broken = true;
     co_return StatementEnd::refused(begun.error());

@@ -150,6 +150,37 @@ def keeps_its_snapshot(router, **how):
         other.execute("UPDATE accounts SET balance = balance - 7 WHERE id = 30")
 
 
+GATHERED = (
+    "SELECT sum(a.balance), max(n.n) FROM accounts a CROSS JOIN notes n WHERE EXISTS (SELECT FROM accounts b WHERE b.balance = a.balance)"
+)
+
+
+def read_only_gather(router):
+    """What is brought together beside a transaction that may not write is finished by that transaction's snapshot."""
+    with connect(router) as other, connect(router) as c:
+        other.execute("CREATE TABLE notes (n int)")  # a home table: the final statement reads it as it is
+        other.execute("INSERT INTO notes VALUES (1)")
+        assert "tier 4" in other.execute(f"EXPLAIN (ROUTE) {GATHERED}").fetchone()[0]
+        c.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        c.execute("SELECT 1")
+        other.execute("UPDATE notes SET n = 2")
+        other.execute("UPDATE accounts SET balance = balance + 7 WHERE id = 30")
+        for _ in range(2):
+            assert c.execute(GATHERED).fetchone() == (SUM, 1), "not by the transaction's snapshot"
+        c.execute("COMMIT")
+        assert c.execute(GATHERED).fetchone() == (SUM + 7, 2)
+        other.execute("UPDATE accounts SET balance = balance - 7 WHERE id = 30")
+        for begin in (("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY",), ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "SAVEPOINT s")):
+            for statement in begin:
+                c.execute(statement)
+            try:
+                c.execute(GATHERED)
+                raise AssertionError(f"answered after {begin}")
+            except psycopg.errors.FeatureNotSupported:
+                c.execute("ROLLBACK")
+        other.execute("DROP TABLE notes")
+
+
 def by_options(router):
     """What one client of a role has asked for says nothing of another one, nor the other way round."""
     with connect(router) as c, c.transaction():
@@ -190,6 +221,7 @@ def away(router, cluster):
 def main():
     with small_bank({}, {}) as (clusters, router):
         Watch(router, SECONDS).run()
+        read_only_gather(router)
         by_options(router)
         away(router, clusters[1])
         role_default(router, clusters)

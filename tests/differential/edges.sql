@@ -811,6 +811,26 @@ BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 UPDATE customers SET since = (SELECT max(placed) FROM orders);
 -- must
 ROLLBACK;
+
+-- Rows that come together beside a transaction that may not write and has one snapshot.
+-- must
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+-- must
+SELECT o.id, l.item FROM orders o JOIN lines l ON l.line = o.id ORDER BY 1, 2;
+-- must
+SELECT s.name, count(*) FROM settings s JOIN orders o ON o.id = s.value GROUP BY s.name ORDER BY 1;
+-- must
+SAVEPOINT s;
+-- must
+RELEASE s;
+-- must
+SELECT count(*) FROM orders o WHERE o.amount > (SELECT avg(l.price) FROM lines l WHERE l.line = o.id);
+-- must
+SELECT count(*) / 0 FROM orders o JOIN lines l ON l.line = o.id;
+-- must
+SELECT 1;
+-- must
+ROLLBACK;
 -- must
 SELECT tenant FROM orders LIMIT -1;
 -- must

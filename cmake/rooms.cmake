@@ -1,8 +1,9 @@
 # A room is one folder and one static library. `kintsugi_room(wire DEPENDS base)` says which rooms it may include;
-# scripts/check_rooms reads these very lines and fails on an #include that goes against them.
+# scripts/check_rooms reads these very lines and fails on an #include that goes against them. PRECOMPILE: headers of libraries
+# that most of its files reach and that take long to read.
 
 function(kintsugi_room room)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES;THIRD_PARTY" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES;THIRD_PARTY;PRECOMPILE" ${ARGN})
   string(REPLACE "/" "_" target "kg_${room}")
   add_library(${target} STATIC ${ARG_SOURCES})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
@@ -11,7 +12,7 @@ function(kintsugi_room room)
     target_link_libraries(${target} PUBLIC kg_${dependency})
   endforeach()
   target_link_libraries(${target} PRIVATE kintsugi_flags ${ARG_THIRD_PARTY})
-  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h ${ARG_PRECOMPILE})
 endfunction()
 
 # How much longer a test may take in this build: the one factor for ctest's time-outs, and tests/patience.h has the same

@@ -400,7 +400,7 @@ class Session {
   [[nodiscard]] static bool ends_failure(std::string_view text);
   [[nodiscard]] std::size_t begun_places() const;
   bool transaction_passes(const parser::Statement& statement);
-  void note_savepoint(const parser::Transaction& transaction);
+  void note_savepoint(const parser::Transaction& transaction, std::string_view text);
   static bool changes_names(const KnownStatement& known);
   void note_prelude(const KnownStatement& known, std::string_view text);
   io::Task<Status> run_on_begun(std::string text);

@@ -36,6 +36,7 @@ struct OpenTransaction {
   // What a shard that joins later has to do first: savepoints, settings of the transaction. In order.
   std::vector<std::string> prelude;
   std::vector<std::string> savepoints;
+  std::vector<std::size_t> prelude_at;  // for each savepoint: so many of `prelude` up to it
   bool let_go = false;  // it has failed, and holds nothing more on the other shards
   bool sets = false;    // settings have been made in it
   bool lost = false;    // a shard's part is gone: nothing but an end is possible

@@ -35,6 +35,42 @@ bool says_only(std::string_view text) {
   }
 }
 
+// SET TRANSACTION with the modes of a BEGIN; empty: it has none.
+std::string set_modes(const parser::TransactionModes& modes) {
+  std::string list;
+  const auto add = [&](std::string_view mode) { list.append(list.empty() ? "" : ", ").append(mode); };
+  switch (modes.isolation) {
+    case parser::Isolation::kDefault: break;
+    case parser::Isolation::kReadUncommitted: add("ISOLATION LEVEL READ UNCOMMITTED"); break;
+    case parser::Isolation::kReadCommitted: add("ISOLATION LEVEL READ COMMITTED"); break;
+    case parser::Isolation::kRepeatableRead: add("ISOLATION LEVEL REPEATABLE READ"); break;
+    case parser::Isolation::kSerializable: add("ISOLATION LEVEL SERIALIZABLE"); break;
+  }
+  if (modes.read_only) add(*modes.read_only ? "READ ONLY" : "READ WRITE");
+  if (modes.deferrable) add(*modes.deferrable ? "DEFERRABLE" : "NOT DEFERRABLE");
+  return list.empty() ? list : "SET TRANSACTION " + list;
+}
+
+// PostgreSQL forgets the modes of a transaction that has failed, but not those that another has left it.
+constexpr std::string_view kChained = "BEGIN /* and chain */ ISOLATION LEVEL ";
+
+// What opens a transaction with the modes that this one has now.
+io::Task<Result<std::string>> begin_like(executor::Backend* part, io::Waiter* waiter) {
+  auto asking =
+      executor::run_control_query(part,
+                                  "SELECT '" + std::string(kChained) +
+                                      "' || pg_catalog.current_setting('transaction_isolation') || CASE "
+                                      "pg_catalog.current_setting('transaction_read_only') WHEN 'on' THEN ', "
+                                      "READ ONLY' ELSE ', READ WRITE' END || "
+                                      "CASE pg_catalog.current_setting('transaction_deferrable') WHEN 'on' "
+                                      "THEN ', DEFERRABLE' ELSE ', NOT DEFERRABLE' "
+                                      "END",
+                                  waiter, Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  if (!rows) co_return fail(std::move(rows).error());
+  co_return rows->at(0).at(0).value_or("BEGIN");
+}
+
 wire::ErrorReport warning(std::string_view sqlstate, std::string message) {
   return {.severity = "WARNING", .sqlstate = std::string(sqlstate), .message = std::move(message)};
 }
@@ -77,23 +113,22 @@ bool Session::transaction_passes(const parser::Statement& statement) {
   switch (transaction.kind) {
     case Transaction::Kind::kSavepoint:
     case Transaction::Kind::kRelease:
-    case Transaction::Kind::kRollbackTo:
-      note_savepoint(transaction);
-      txn_.prelude.emplace_back(statement.text());
-      return true;
-    case Transaction::Kind::kBegin:
+    case Transaction::Kind::kRollbackTo: note_savepoint(transaction, statement.text()); return true;
+    case Transaction::Kind::kBegin: return set_modes(transaction.modes).empty();
     case Transaction::Kind::kCommit:
-    case Transaction::Kind::kRollback: return true;
+    case Transaction::Kind::kRollback: return !transaction.chain;
     case Transaction::Kind::kPrepare: return here_ == home();  // where COMMIT PREPARED will look for it
     default: return false;
   }
 }
 
-void Session::note_savepoint(const Transaction& transaction) {
+void Session::note_savepoint(const Transaction& transaction, std::string_view text) {
   auto& names = txn_.savepoints;
   const std::string_view name = transaction.savepoint.text;
   if (transaction.kind == Transaction::Kind::kSavepoint) {
     names.emplace_back(name);
+    txn_.prelude.emplace_back(text);
+    txn_.prelude_at.push_back(txn_.prelude.size());
     changes_at_.resize(names.size() - 1);
     changes_at_.push_back(map_changes_.size());
     return;
@@ -101,9 +136,15 @@ void Session::note_savepoint(const Transaction& transaction) {
   names_known_ = false;  // a SET may have been undone
   for (std::size_t i = names.size(); i-- > 0;) {
     if (names[i] != name) continue;
-    if (transaction.kind == Transaction::Kind::kRollbackTo && i < changes_at_.size())
-      forget_changes(changes_at_[i]);
-    names.resize(transaction.kind == Transaction::Kind::kRelease ? i : i + 1);
+    const bool back = transaction.kind == Transaction::Kind::kRollbackTo;
+    if (back && i < changes_at_.size()) forget_changes(changes_at_[i]);
+    // What came behind it has never been: some of it may have failed.
+    if (back)
+      txn_.prelude.resize(txn_.prelude_at[i]);
+    else
+      txn_.prelude.emplace_back(text);
+    names.resize(back ? i + 1 : i);
+    txn_.prelude_at.resize(names.size());
     return;
   }
 }
@@ -134,18 +175,40 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
   const Transaction& transaction = *known->tree->get<Transaction>();
   const std::string text(known->tree->text());
   const bool open = txn_.open && !txn_.implicit;
+  const std::string modes = set_modes(transaction.modes);
+  const bool failed = status_everywhere() == wire::TransactionStatus::kFailed;
+  Place* part = nullptr;  // of the transaction, when it has to be asked or told something
+  if (txn_.open && !failed && (!modes.empty() || transaction.chain)) {
+    auto joining = join_any();
+    auto joined = co_await std::move(joining);
+    if (!joined) co_return StatementEnd::refused(joined.error());
+    part = *joined;
+    auto opening_it = open_at(part, false);
+    if (Status opened = co_await std::move(opening_it); !opened)
+      co_return StatementEnd::refused(opened.error());
+  }
   switch (transaction.kind) {
     case Transaction::Kind::kBegin: {
       const std::string tag = transaction.start ? "START TRANSACTION" : "BEGIN";
-      if (open && txn_.failed) co_return StatementEnd::refused(aborted());
+      if (open && failed) co_return StatementEnd::refused(aborted());
+      if (!txn_.open) {
+        txn_ = {.open = true, .begin = text};
+        seen_ = {};
+        co_return StatementEnd::complete(tag);
+      }
       if (open) {
         wire::append_notice(to_client_.compose(),
                             warning("25001", "there is already a transaction in progress"));
-      } else if (txn_.open) {
-        txn_.implicit = false;
-      } else {
-        txn_ = {.open = true, .begin = text};
-        seen_ = {};
+      }
+      txn_.implicit = false;
+      // To the one that is there its modes are set.
+      if (!modes.empty()) {
+        auto setting = run_on_begun(modes);
+        if (Status done = co_await std::move(setting); !done)
+          co_return StatementEnd::refused(std::move(done).error());
+        txn_.prelude.push_back(modes);
+        txn_.sets = true;
+        if (!txn_.queried) txn_.isolation = Isolation::kUnknown;
       }
       co_return StatementEnd::complete(tag);
     }
@@ -164,10 +227,15 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
       }
       auto dropping = drop_portals();
       co_await std::move(dropping);
-      const std::string begin = txn_.begin;
-      const bool fails = status_everywhere() == wire::TransactionStatus::kFailed;
+      std::string begin = failed && !txn_.begin.starts_with(kChained) ? "BEGIN" : txn_.begin;
+      if (part != nullptr) {
+        auto asking = begin_like(part->lease.get(), &waiter_);
+        auto like = co_await std::move(asking);
+        if (!like) co_return StatementEnd::refused(like.error());
+        begin = std::move(*like);
+      }
       StatementEnd ended;
-      if (commit && !fails) {
+      if (commit && !failed) {
         auto committing = commit_everywhere();
         ended = co_await std::move(committing);
       } else {
@@ -177,7 +245,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
       if (ended.failed) co_return ended;
       seen_ = {};
       if (transaction.chain) txn_ = {.open = true, .begin = begin};
-      co_return StatementEnd::complete(commit && !fails ? "COMMIT" : "ROLLBACK");
+      co_return StatementEnd::complete(commit && !failed ? "COMMIT" : "ROLLBACK");
     }
     case Transaction::Kind::kSavepoint:
     case Transaction::Kind::kRelease:
@@ -202,8 +270,7 @@ io::Task<StatementEnd> Session::run_transaction(KnownRef known) {
       auto running = run_on_begun(text);
       Status done = co_await std::move(running);
       if (!done) co_return StatementEnd::refused(std::move(done).error());
-      note_savepoint(transaction);
-      txn_.prelude.push_back(text);
+      note_savepoint(transaction, text);
       if (transaction.kind == Transaction::Kind::kRollbackTo) txn_.failed = txn_.let_go = false;
       co_return StatementEnd::complete(is_new                                            ? "SAVEPOINT"
                                        : transaction.kind == Transaction::Kind::kRelease ? "RELEASE"

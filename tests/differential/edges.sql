@@ -941,3 +941,98 @@ DEALLOCATE three;
 SELECT o.id, x.id FROM orders o CROSS JOIN ((SELECT id FROM kinds ORDER BY 1 LIMIT 2) UNION ALL SELECT 0) AS x ORDER BY 1, 2;
 -- must
 WITH x AS MATERIALIZED ((SELECT id FROM kinds ORDER BY 1 LIMIT 2) UNION ALL SELECT 0) SELECT count(*), sum(id) FROM x;
+
+-- BEGIN within a block: a warning, and its modes are set.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+-- must
+BEGIN READ ONLY;
+-- must
+SHOW transaction_read_only;
+UPDATE orders SET note = 'q' WHERE tenant = 3 AND id = 1;
+ROLLBACK;
+BEGIN;
+-- must
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+-- must
+SHOW transaction_isolation;
+-- must
+SELECT count(*) FROM orders;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT 1;
+ROLLBACK;
+BEGIN;
+SAVEPOINT a;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+ROLLBACK TO a;
+-- must
+SHOW transaction_isolation;
+COMMIT;
+BEGIN;
+SELECT id FROM orders WHERE tenant = 1;
+-- must
+START TRANSACTION READ ONLY, DEFERRABLE;
+-- must
+SELECT id, current_setting('transaction_read_only') FROM orders WHERE tenant = 9 ORDER BY 1;
+BEGIN;
+UPDATE orders SET note = 'q' WHERE tenant = 9;
+COMMIT;
+
+-- AND CHAIN: the modes as they were, and nothing else of it.
+BEGIN;
+SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+SELECT id FROM orders WHERE tenant = 1;
+-- must
+COMMIT AND CHAIN;
+-- must
+SHOW transaction_isolation;
+SELECT 1 / 0;
+ROLLBACK AND CHAIN;
+-- must
+SHOW transaction_isolation;
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT 1 / 0;
+ROLLBACK AND CHAIN;
+-- must
+SHOW transaction_isolation;
+ROLLBACK;
+BEGIN;
+SET LOCAL work_mem = '7MB';
+SELECT id FROM orders WHERE tenant = 1;
+SAVEPOINT a;
+COMMIT AND CHAIN;
+-- must
+SELECT id, current_setting('work_mem') FROM orders WHERE tenant IN (1, 9) ORDER BY tenant, 1;
+ROLLBACK TO a;
+ROLLBACK;
+BEGIN;
+SET work_mem = '7MB';
+SELECT id FROM orders WHERE tenant = 1;
+COMMIT AND CHAIN;
+-- must
+SELECT id, current_setting('work_mem') FROM orders WHERE tenant IN (1, 9) ORDER BY tenant, 1;
+COMMIT;
+RESET work_mem;
+BEGIN;
+SET default_transaction_isolation = 'serializable';
+COMMIT AND CHAIN;
+-- must
+SHOW transaction_isolation;
+COMMIT;
+RESET default_transaction_isolation;
+
+-- What has failed behind a savepoint is not done again on the next shard.
+BEGIN;
+UPDATE orders SET note = note WHERE tenant = 1;
+SAVEPOINT a;
+SET no_such_setting = 1;
+ROLLBACK TO a;
+-- must
+UPDATE orders SET note = note WHERE tenant = 9;
+SAVEPOINT b;
+SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+ROLLBACK TO a;
+-- must
+UPDATE orders SET note = note WHERE tenant = 5;
+-- must
+COMMIT;

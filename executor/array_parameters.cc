@@ -10,7 +10,7 @@
 namespace kintsugi::executor {
 namespace {
 
-constexpr std::uint32_t kBpchar = 1042, kVarchar = 1043, kNumeric = 1700;
+constexpr std::uint32_t kText = 25, kTextArray = 1009, kBpchar = 1042, kVarchar = 1043, kNumeric = 1700;
 constexpr std::int32_t kHeader = 4;  // in what varchar(n) and numeric(p, s) store
 
 // "::numeric(10,2)" of what has lost it in an array; empty: it has none.
@@ -38,38 +38,20 @@ void append_u32(std::string& out, std::uint32_t value) {
   wire::store_u32(out.data() + at, value);
 }
 
-void append_quoted(std::string& out, std::string_view value) {
-  out += '"';
-  for (const char c : value) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  out += '"';
-}
-
-// One that grows: its elements as they stand in PostgreSQL's text or binary form of arrays.
+// One that grows: its elements as they stand in PostgreSQL's binary form of arrays.
 class Array {
  public:
-  void add(std::optional<std::string_view> value, bool binary, bool first) {
+  void add(std::optional<std::string_view> value) {
     nulls_ = nulls_ || !value;
-    if (binary) {
-      append_u32(body_, value ? static_cast<std::uint32_t>(value->size()) : UINT32_MAX);
-      if (value) body_ += *value;
-      return;
-    }
-    if (!first) body_ += ',';
-    if (value)
-      append_quoted(body_, *value);
-    else
-      body_ += "NULL";
+    append_u32(body_, value ? static_cast<std::uint32_t>(value->size()) : UINT32_MAX);
+    if (value) body_ += *value;
   }
 
-  [[nodiscard]] std::string whole(const ArrayColumn& column, std::uint32_t count) const {
-    if (!column.binary) return "{" + body_ + "}";
+  [[nodiscard]] std::string whole(std::uint32_t type, std::uint32_t count) const {
     std::string array;
     append_u32(array, count > 0 ? 1 : 0);  // dimensions
     append_u32(array, nulls_ ? 1 : 0);
-    append_u32(array, column.type);
+    append_u32(array, type);
     if (count == 0) return array;
     append_u32(array, count);
     append_u32(array, 1);  // the first subscript
@@ -87,7 +69,12 @@ ArrayColumn array_column(const wire::Column& column) {
   return {.type = column.type_oid,
           .array = array_of_portable(column.type_oid),
           .modifier = column.type_modifier,
-          .binary = column.format != 0};
+          .binary = column.format != 0,
+          .name = name_of_portable(column.type_oid)};
+}
+
+std::uint32_t parameter_type(const ArrayColumn& column) {
+  return column.binary ? column.array : kTextArray;
 }
 
 bool is_portable(std::uint32_t type) {
@@ -118,12 +105,13 @@ Result<std::vector<std::string>> arrays_of(std::string_view messages, const std:
         text = exact_text(columns[i].type, *values[i]);
         if (!text) return fail("XX001", "a shard sent a value that is not well formed");
       }
-      arrays[i].add(text ? std::optional<std::string_view>(*text) : values[i], columns[i].binary, count == 0);
+      arrays[i].add(text ? std::optional<std::string_view>(*text) : values[i]);
     }
     ++count;
   }
   std::vector<std::string> made;
-  for (std::size_t i = 0; i < columns.size(); ++i) made.push_back(arrays[i].whole(columns[i], count));
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    made.push_back(arrays[i].whole(columns[i].binary ? columns[i].type : kText, count));
   return made;
 }
 
@@ -134,7 +122,8 @@ std::string relation_of_arrays(const std::string& name, const std::vector<std::s
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string separator = i > 0 ? ", " : "", column = "c" + std::to_string(i + 1);
     list += separator + quote_identifier(names[i]);
-    values += separator + "v." + column + cast_of(columns[i]);
+    values +=
+        separator + "v." + column + (columns[i].binary ? "" : "::" + columns[i].name) + cast_of(columns[i]);
     sources += separator + "pg_catalog.unnest($" + std::to_string(first + i) + ")";
     given += separator + column;
   }

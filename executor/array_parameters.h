@@ -15,8 +15,9 @@ namespace kintsugi::executor {
 struct ArrayColumn {
   std::uint32_t type = 0, array = 0;  // pg_type OIDs on the server that will get them
   std::int32_t modifier = -1;
-  bool binary = false;  // how its values came, and the array goes
+  bool binary = false;  // its values came so, and go as an array of `array`; else as texts, which are cast
   bool exact = false;   // they came in binary and go as exact_text()
+  std::string name;     // of the type, as a cast has it
 };
 
 // Built-in types that unnest() gives back as they were; `array` is 0 for those that PostgreSQL has to be asked
@@ -27,7 +28,10 @@ struct ArrayColumn {
 // Whether its length or precision can be said again.
 [[nodiscard]] bool has_known_modifier(const ArrayColumn& column);
 
-// The value of each column's parameter. `messages`: DataRows, and what came with them (notices), which goes to
+// What the column's parameter is: texts are text[], whose NULLs no setting takes for words.
+[[nodiscard]] std::uint32_t parameter_type(const ArrayColumn& column);
+
+// The value of each column's parameter, in binary. `messages`: DataRows, and what came with them (notices), which goes to
 // `others`. XX001 when a row is not well formed.
 Result<std::vector<std::string>> arrays_of(std::string_view messages, const std::vector<ArrayColumn>& columns,
                                            std::string& others);

@@ -74,6 +74,20 @@ std::uint32_t array_of_portable(std::uint32_t type) {
   return found == kPortable.end() ? 0 : found->array;
 }
 
+std::string name_of_portable(std::uint32_t type) {
+  // Those of SQL's names without a length that mean another type than this one.
+  if (type == 1042) return "pg_catalog.bpchar";
+  if (type == 1560) return "pg_catalog.\"bit\"";
+  const auto* found = std::find_if(kPortable.begin(), kPortable.end(),
+                                   [type](const Portable& each) { return each.type == type; });
+  if (found == kPortable.end()) return {};
+  static constexpr std::string_view kNames[] = {"\"char\"", "box",  "bytea", "cidr",    "date",
+                                                "inet",     "json", "jsonb", "macaddr", "money",
+                                                "name",     "oid",  "point", "text",    "uuid"};
+  const bool is_name = std::find(std::begin(kNames), std::end(kNames), found->name) != std::end(kNames);
+  return (is_name ? "pg_catalog." : "") + std::string(found->name);
+}
+
 Status append_copy_line(std::string_view data_row, const std::vector<std::uint32_t>& types, std::string& out) {
   wire::BodyReader in(data_row);
   wire::FrameWriter line(out, wire::client::kCopyData);

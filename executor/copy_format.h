@@ -19,6 +19,9 @@ namespace kintsugi::executor {
 // The array type of such a type; 0 when it is none of them, or an array itself.
 [[nodiscard]] std::uint32_t array_of_portable(std::uint32_t type);
 
+// What a cast calls such a type, without a length; empty when it is none of them.
+[[nodiscard]] std::string name_of_portable(std::uint32_t type);
+
 inline constexpr std::string_view kBinaryCopyHeader{"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", 19};
 inline constexpr std::string_view kBinaryCopyTrailer{"\xff\xff", 2};
 

@@ -289,10 +289,17 @@ std::string Gathering::opening(const GatherRequest::Relation& what, bool has_sou
     if (!relation.primary_key.empty()) columns += ")";
     sql += "CREATE TEMP TABLE " + quote_identifier(relation.temporary) + " (" + columns + ") ON COMMIT DROP; ";
   }
-  if (has_sources)
-    sql += "COPY " + table_of(relation) + " (" + columns_of(relation) + ") FROM STDIN" +
-           (is_portable(relation) ? " (FORMAT binary); " : "; ");
-  return sql;
+  if (!has_sources) return sql;
+  const std::string copy = "COPY " + table_of(relation) + " (" + columns_of(relation) + ") FROM STDIN";
+  if (is_portable(relation)) return sql + copy + " (FORMAT binary); ";
+  // Else the NULL of an array's text would be a word.
+  return sql +
+         "SELECT pg_catalog.set_config('kintsugi.array_nulls', pg_catalog.current_setting('array_nulls'), "
+         "true), "
+         "pg_catalog.set_config('array_nulls', 'on', true); " +
+         copy +
+         "; SELECT pg_catalog.set_config('array_nulls', pg_catalog.current_setting('kintsugi.array_nulls'), "
+         "true); ";
 }
 
 std::string Gathering::insert_of(const GatheredRelation& relation, const std::string& select) const {

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "executor/describe.h"
+#include "frontend/array_nulls.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "parser/split_statements.h"
@@ -365,6 +366,13 @@ io::Task<Result<std::string>> Session::work_out(const planner::WorkOut& work) {
   if (rows->size() < work.expressions.size()) co_return fail(not_worked_out());
   rows->erase(rows->begin(), rows->end() - static_cast<std::ptrdiff_t>(work.expressions.size()));
   std::string text = planner::text_with(work, *rows);
+  const auto is_array_with_null = [](const auto& row) {
+    return may_have_null_elements(row.at(1).value_or(""));
+  };
+  if (std::ranges::any_of(*rows, is_array_with_null)) {
+    auto looking = array_nulls_on((*place)->lease.get(), &waiter_);
+    if (Status on = co_await std::move(looking); !on) co_return fail(std::move(on).error());
+  }
   co_return text;
 }
 

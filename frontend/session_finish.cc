@@ -88,8 +88,8 @@ io::Task<std::optional<StatementEnd>> Session::finish_small(const planner::Gathe
                                                                  *columns, run->types.size() + 1) +
                                         gather->text});
   for (std::size_t i = 0; i < columns->size(); ++i) {
-    last.types.push_back((*columns)[i].array);
-    last.bind.values.push_back({.binary = (*columns)[i].binary, .bytes = (*arrays)[i]});
+    last.types.push_back(executor::parameter_type((*columns)[i]));
+    last.bind.values.push_back({.binary = true, .bytes = (*arrays)[i]});
   }
   auto finishing = run_fan_out(std::move(finish), &last);
   StatementEnd end = co_await std::move(finishing);
@@ -110,19 +110,19 @@ io::Task<Result<std::vector<executor::ArrayColumn>>> Session::columns_of_parts(s
   }
   if (unknown.empty()) co_return columns;
   KG_CO_TRY(Place * place, place_at(shard));
-  auto asking = executor::run_control_query(
-      place->lease.get(),
-      "SELECT oid, typarray FROM pg_catalog.pg_type WHERE typarray <> 0 AND typtype IN ('b', 'e', 'r') AND "
-      "typcategory <> 'A' AND typdelim = ',' AND oid IN (" +
-          unknown + ")",
-      &waiter_, Deadline::in(kControlTimeout));
+  auto asking =
+      executor::run_control_query(place->lease.get(),
+                                  "SELECT oid, pg_catalog.format_type(oid, -1) FROM pg_catalog.pg_type WHERE "
+                                  "typarray <> 0 AND typtype IN ('b', 'e', 'r') AND "
+                                  "typcategory <> 'A' AND typdelim = ',' AND oid IN (" +
+                                      unknown + ")",
+                                  &waiter_, Deadline::in(kControlTimeout));
   auto rows = co_await std::move(asking);
   if (!rows) co_return fail(std::move(rows).error());
   for (executor::ArrayColumn& column : columns) {
     for (const auto& row : *rows)
-      if (row.at(0) == std::to_string(column.type))
-        column.array = static_cast<std::uint32_t>(std::strtoul(row.at(1).value_or("0").c_str(), nullptr, 10));
-    if (column.array == 0) co_return std::vector<executor::ArrayColumn>();
+      if (row.at(0) == std::to_string(column.type)) column.name = row.at(1).value_or("");
+    if (column.name.empty()) co_return std::vector<executor::ArrayColumn>();
   }
   co_return columns;
 }

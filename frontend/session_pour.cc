@@ -7,6 +7,7 @@
 #include "base/sql_quote.h"
 #include "executor/describe.h"
 #include "executor/exact_text.h"
+#include "frontend/array_nulls.h"
 #include "frontend/session.h"
 
 namespace kintsugi::frontend {
@@ -19,6 +20,8 @@ constexpr std::uint64_t kRowsAtFirst = 16;
 constexpr std::uint64_t kRowsAtOnce = 500;
 constexpr std::uint64_t kBytesAtOnce =
     1 << 20;  // about: the next portion is as long as the last one's rows allow
+
+constexpr std::uint32_t kFirstMade = 16384;  // of the types that users have made
 
 // Of a statement that must not hit a row twice, and so is one.
 constexpr std::uint64_t kMostRows = 20'000;
@@ -67,7 +70,8 @@ io::Task<Result<Pouring>> Session::look_at_source(const planner::Pour& pour, con
   KG_CO_TRY(const auto columns, wire::read_row_description(source->row_description));
   Pouring pouring;
   pouring.returning = std::move(statement->row_description);
-  std::string sql = "SELECT pg_catalog.current_setting('transaction_read_only')";
+  std::string sql =
+      "SELECT pg_catalog.current_setting('transaction_read_only'), pg_catalog.current_setting('array_nulls')";
   for (std::size_t i = 0; i < columns.size(); ++i)
     // Without a modifier, and not as SQL's names without one mean: "character" would be one character.
     sql += ", pg_catalog.format_type(" + std::to_string(columns[i].type_oid) + ", -1)";
@@ -77,8 +81,11 @@ io::Task<Result<Pouring>> Session::look_at_source(const planner::Pour& pour, con
   if (names->at(0).at(0) == "on") co_return fail("25006", "cannot execute INSERT in a read-only transaction");
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool untyped = i < pour.untyped.size() && pour.untyped[i];
+    const std::string type = names->at(0).at(i + 2).value_or("text");
+    if (names->at(0).at(1) == "off" && (type.ends_with("[]") || columns[i].type_oid >= kFirstMade))
+      co_return fail(no_array_nulls());
     pouring.oids.push_back(columns[i].type_oid);
-    pouring.types.push_back(untyped ? "" : "::" + names->at(0).at(i + 1).value_or("text"));
+    pouring.types.push_back(untyped ? "" : "::" + type);
   }
   co_return pouring;
 }

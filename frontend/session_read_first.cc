@@ -1,6 +1,7 @@
 // Writes of which parts are read first (planner/plan.h, ReadFirst): each part is run as a statement of its own,
 // its rows come here, and go on as array parameters of the write, which is planned then. All in one
 // transaction.
+#include <algorithm>
 #include <deque>
 
 #include "base/sql_quote.h"
@@ -8,6 +9,7 @@
 #include "executor/describe.h"
 #include "executor/exact_text.h"
 #include "executor/moved.h"
+#include "frontend/array_nulls.h"
 #include "frontend/session.h"
 
 namespace kintsugi::frontend {
@@ -21,7 +23,7 @@ constexpr std::size_t kMostParameters = 65'535;
 // They are held up to three times here, and once for each shard that is written to.
 constexpr std::uint64_t kMostBytes = 16 << 20;
 constexpr int kMostRounds = 20;
-constexpr std::uint32_t kText = 25, kTextArray = 1009;
+constexpr std::uint32_t kText = 25;
 
 Error too_many(std::uint64_t most) {
   return {
@@ -218,7 +220,7 @@ io::Task<StatementEnd> Session::read_part(const planner::ReadFirst::Read* read, 
   for (const wire::Column& each : part.columns) {
     executor::ArrayColumn column{.type = each.type_oid};
     column.binary = executor::is_portable(each.type_oid);
-    column.array = column.binary ? executor::array_column(each).array : kTextArray;
+    if (column.binary) column.array = executor::array_column(each).array;
     column.exact = !column.binary && executor::needs_exact_text(each.type_oid);
     planned->bind.result_formats.push_back(column.binary || column.exact);
     columns.push_back(column);
@@ -234,6 +236,10 @@ io::Task<StatementEnd> Session::read_part(const planner::ReadFirst::Read* read, 
   auto made = executor::arrays_of(bytes, columns, others);
   if (!made) co_return StatementEnd::refused(made.error());
   to_client_.compose() += others;
+  if (!std::ranges::all_of(columns, &executor::ArrayColumn::binary) && may_have_null_elements(bytes)) {
+    auto asking = array_nulls_on((*place_at(where))->lease.get(), &waiter_);
+    if (Status on = co_await std::move(asking); !on) co_return StatementEnd::refused(on.error());
+  }
   if (read->form == Form::kValue) {
     auto rows = rows_in(bytes, 2);
     if (!rows) co_return StatementEnd::refused(rows.error());
@@ -253,9 +259,8 @@ io::Task<StatementEnd> Session::read_part(const planner::ReadFirst::Read* read, 
   }
   std::string targets, sources, names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    last->types.push_back(columns[i].array);
-    last->bind.values.push_back(
-        {.binary = columns[i].binary, .bytes = arrays->emplace_back(std::move((*made)[i]))});
+    last->types.push_back(executor::parameter_type(columns[i]));
+    last->bind.values.push_back({.binary = true, .bytes = arrays->emplace_back(std::move((*made)[i]))});
     const std::string separator = i > 0 ? ", " : "", name = "c" + std::to_string(i + 1);
     targets += separator + "v." + name + part.casts[i] + " AS " + quote_identifier(part.columns[i].name);
     sources += separator + "pg_catalog.unnest($" + std::to_string(last->types.size()) + ")";

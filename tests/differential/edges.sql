@@ -1036,3 +1036,29 @@ ROLLBACK TO a;
 UPDATE orders SET note = note WHERE tenant = 5;
 -- must
 COMMIT;
+
+-- array_nulls = off: NULL in an array's text is a word, not so where rows go from shard to shard.
+SET array_nulls = off;
+-- must
+SELECT tenant, id, nums, feels FROM kinds WHERE nums IS NOT NULL ORDER BY nums, feels, tenant, id;
+-- must
+SELECT feels, count(*), max(nums), min(feels) FROM kinds GROUP BY feels ORDER BY feels;
+-- must
+SELECT max(feels), avg(id) FROM kinds WHERE feels IS NULL;
+-- must
+SELECT CASE WHEN id = 1 THEN NULL ELSE word END AS w, avg(id) FROM kinds GROUP BY 1 ORDER BY 1;
+-- must
+SELECT nullif(int4range(id, 4), '[1,4)') AS r, avg(id) FROM kinds GROUP BY 1 ORDER BY 1;
+-- must
+SELECT k.nums, k.feels, s.tags, '{NULL}'::text[] FROM kinds k JOIN stock s ON s.place = k.id ORDER BY 1, 2, 3;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+-- must
+UPDATE drafts SET what = s.feels::text FROM (SELECT id, max(feels) AS feels FROM kinds GROUP BY id) s WHERE s.id = drafts.id;
+ROLLBACK;
+BEGIN;
+INSERT INTO kinds (tenant, id, nums, feels) SELECT tenant + 1, 80 + id, nums, feels FROM kinds WHERE tenant IN (0, 4, 6, 9);
+ROLLBACK;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+UPDATE kinds k SET nums = s.a FROM (SELECT place, array_agg(held ORDER BY held)::int[] AS a FROM stock GROUP BY place) s WHERE s.place = k.id;
+ROLLBACK;
+RESET array_nulls;

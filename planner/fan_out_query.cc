@@ -75,11 +75,14 @@ class QueryMerger {
     if (!hidden_.empty()) {
       KG_CHECK(grouped_positions());
       TextTemplate columns;
+      int number = 0;
       for (const Hidden& each : hidden_) {
         columns.push_back({.text = ", "});
         columns.push_back({.kind = Piece::Kind::kOwn, .range = each.range});
         if (!each.text.empty()) columns.back() = {.text = each.text};
-        if (each.bytes) columns.push_back({.text = " COLLATE \"C\""});
+        // A name of its own: under the column's, ORDER BY could mean either.
+        columns.push_back(
+            {.text = (each.bytes ? " COLLATE \"C\" AS kg_h" : " AS kg_h") + std::to_string(++number)});
       }
       edits_.insert(select_->select_list.end, std::move(columns));
       made_.merge.hidden_columns = static_cast<int>(hidden_.size());

@@ -146,6 +146,7 @@ class FinishPlanner {
       append(more, ownership_.make(item.expr->range));
       hidden_types.push_back(type_of(item.expr));
       const std::string name = "kg_o" + std::to_string(++hidden);
+      more.push_back(text(" AS " + name));
       hidden_names += name;
       ordered.emplace_back(item.expr->range, name);
     }

@@ -1062,3 +1062,19 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 UPDATE kinds k SET nums = s.a FROM (SELECT place, array_agg(held ORDER BY held)::int[] AS a FROM stock GROUP BY place) s WHERE s.place = k.id;
 ROLLBACK;
 RESET array_nulls;
+
+-- Columns of the result that are called as others of the tables.
+-- must
+SELECT x.c2 AS c0, x.c1 AS c1, (-1.00) AS c2 FROM (SELECT since AS c2, tenant AS c1, id AS c0 FROM customers) x ORDER BY c0, c2, c1;
+-- must
+SELECT since AS name, id AS since FROM customers ORDER BY name, since, customers.name;
+-- must
+SELECT DISTINCT since AS name, id AS since FROM customers ORDER BY name, since;
+-- must
+SELECT lower(name) AS since, id AS lower FROM customers ORDER BY since, lower LIMIT 5;
+-- must
+SELECT id AS name FROM customers ORDER BY lower(name), name, tenant LIMIT 3;
+-- must
+SELECT id AS name FROM customers ORDER BY name, customers.name, tenant LIMIT 3;
+-- must
+SELECT tenant AS id, id AS tenant FROM orders ORDER BY id + 0, tenant + 0;

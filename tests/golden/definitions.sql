@@ -302,7 +302,7 @@ EXPLAIN SELECT * FROM orders
 
 EXPLAIN (ROUTE) SELECT * FROM orders ORDER BY amount + 1 LIMIT 3 OFFSET 2
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT *, amount + 1 FROM orders ORDER BY amount + 1 LIMIT 5
+--   s1, s2, s3: SELECT *, amount + 1 AS kg_h1 FROM orders ORDER BY amount + 1 LIMIT 5
 --   merge: merge in order of column 10 numeric, hide the last 1, offset 2, limit 3
 
 EXPLAIN (ROUTE) CREATE TABLE copied AS SELECT * FROM orders

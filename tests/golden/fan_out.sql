@@ -150,7 +150,7 @@ SELECT id FROM orders ORDER BY id
 
 SELECT id FROM orders ORDER BY amount
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id, amount FROM orders ORDER BY amount
+--   s1, s2, s3: SELECT id, amount AS kg_h1 FROM orders ORDER BY amount
 --   merge: merge in order of column 2 numeric, hide the last 1
 
 SELECT id, amount AS a FROM orders ORDER BY a DESC NULLS LAST, id
@@ -160,33 +160,33 @@ SELECT id, amount AS a FROM orders ORDER BY a DESC NULLS LAST, id
 
 SELECT * FROM orders ORDER BY placed
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT *, "orders"."placed" FROM orders ORDER BY placed
+--   s1, s2, s3: SELECT *, "orders"."placed" AS kg_h1 FROM orders ORDER BY placed
 --   merge: merge in order of column 10 timestamp with time zone, hide the last 1
 
 SELECT id, placed FROM orders ORDER BY 2 DESC
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id, placed, placed FROM orders ORDER BY 2 DESC
+--   s1, s2, s3: SELECT id, placed, placed AS kg_h1 FROM orders ORDER BY 2 DESC
 --   merge: merge in order of column 3 timestamp with time zone descending, hide the last 1
 
 SELECT id FROM orders ORDER BY qty * 2
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id, qty * 2 FROM orders ORDER BY qty * 2
+--   s1, s2, s3: SELECT id, qty * 2 AS kg_h1 FROM orders ORDER BY qty * 2
 --   merge: merge in order of column 2 integer, hide the last 1
 
 SELECT id FROM orders ORDER BY code
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id, code FROM orders ORDER BY code
+--   s1, s2, s3: SELECT id, code AS kg_h1 FROM orders ORDER BY code
 --   merge: merge in order of column 2 text, hide the last 1
 
 SELECT id FROM orders ORDER BY status
 -- tier 3: finish on s1
 --   kg_0 of partial rows (kg_c1, kg_o1)
---     s1, s2, s3: SELECT id, status FROM orders
+--     s1, s2, s3: SELECT id, status AS kg_o1 FROM orders
 --   text: SELECT kg_c1 AS "id" FROM kg_0 ORDER BY kg_o1
 
 SELECT id FROM orders ORDER BY status COLLATE "C"
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT id, status COLLATE "C" FROM orders ORDER BY status COLLATE "C"
+--   s1, s2, s3: SELECT id, status COLLATE "C" AS kg_h1 FROM orders ORDER BY status COLLATE "C"
 --   merge: merge in order of column 2 text, hide the last 1
 
 SELECT id FROM orders LIMIT 10
@@ -239,7 +239,7 @@ SELECT DISTINCT tenant_id FROM orders
 
 SELECT DISTINCT status FROM orders
 -- tier 2: 3 shards
---   s1, s2, s3: SELECT DISTINCT status, status COLLATE "C" FROM orders ORDER BY 2
+--   s1, s2, s3: SELECT DISTINCT status, status COLLATE "C" AS kg_h1 FROM orders ORDER BY 2
 --   merge: merge in order of column 2 text, distinct, hide the last 1
 
 SELECT DISTINCT plan_id, qty FROM orders ORDER BY qty LIMIT 3

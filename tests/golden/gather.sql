@@ -1,7 +1,7 @@
 SELECT id FROM orders ORDER BY status
 -- tier 3: finish on s1
 --   kg_0 of partial rows (kg_c1, kg_o1)
---     s1, s2, s3: SELECT id, status FROM orders
+--     s1, s2, s3: SELECT id, status AS kg_o1 FROM orders
 --   text: SELECT kg_c1 AS "id" FROM kg_0 ORDER BY kg_o1
 
 SELECT avg(qty) FROM orders WHERE status = 'open'
@@ -124,7 +124,7 @@ SELECT count(*) FROM moves m JOIN moves2 n ON m.v = n.w
 SELECT o FROM orders o ORDER BY status
 -- tier 3: finish on s1
 --   kg_0 of partial rows (kg_c1, kg_o1)
---     s1, s2, s3: SELECT o, status FROM orders o
+--     s1, s2, s3: SELECT o, status AS kg_o1 FROM orders o
 --   text: SELECT kg_c1 AS "o" FROM kg_0 ORDER BY kg_o1
 
 SELECT nextval('invoice_numbers'), id FROM orders

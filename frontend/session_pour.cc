@@ -171,6 +171,7 @@ io::Task<StatementEnd> Session::insert_poured(std::string text, Pouring* pouring
   parser::Normaliser normal;
   const parser::Range whole{0, static_cast<std::uint32_t>(text.size())};
   KnownRef known = look_up(text, whole, normal, nullptr);
+  if (known->kind != StatementKind::kPlanned) co_return StatementEnd::refused(not_worked_out());
   const Answering answering{.describe = false, .formats = pouring->formats, .rows_to = pouring->rows_to};
   auto running = run_planned(known, &text, whole, &normal, &answering);
   StatementEnd end = co_await std::move(running);

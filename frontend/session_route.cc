@@ -1,6 +1,7 @@
 // What a statement is, and where it goes.
 #include <algorithm>
 
+#include "frontend/encodings.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "parser/scanner.h"
@@ -60,13 +61,17 @@ bool has_backslash_strings(std::string_view text, parser::Range statement) {
   }
 }
 
-KnownRef backslash_refusal() {
+KnownRef refused_as(Error error) {
   auto known = std::make_shared<KnownStatement>();
   known->kind = StatementKind::kPlanned;
-  known->refusal = Error{.sqlstate = std::string(sqlstate::kNotSupported),
-                         .message = "a backslash in '...' while standard_conforming_strings is off",
-                         .hint = "Write E'...', or SET standard_conforming_strings = on."};
+  known->refusal = std::move(error);
   return known;
+}
+
+Error backslash_refusal() {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "a backslash in '...' while standard_conforming_strings is off",
+          .hint = "Write E'...', or SET standard_conforming_strings = on."};
 }
 
 }  // namespace
@@ -85,9 +90,12 @@ KnownRef Session::look_up(std::string_view text, parser::Range statement, parser
                           bool* unknown_names) {
   const NamesRef meaning = names();
   if (!standard_strings() && has_backslash_strings(text, statement)) {
-    static const KnownRef kRefused = backslash_refusal();
+    static const KnownRef kRefused = refused_as(backslash_refusal());
     return kRefused;
   }
+  if (!utf8_)
+    if (auto error = misread_in(*reported_->find("client_encoding"), text))
+      return refused_as(std::move(*error));
   KnownRef known = worker_.book().look_up(text, statement, *meaning, worker_.routing(), normal, unknown_names);
   const bool needs_names =
       known->kind == StatementKind::kPlanned || known->kind == StatementKind::kExplainRoute;
@@ -124,6 +132,8 @@ Result<planner::Plan> Session::plan_on_map(const KnownStatement& known, const pa
                                   .explains = explains,
                                   .other_encoding = other_encoding},
                                  map);
+  if (!utf8_ && plan)
+    if (auto error = refused_in(*reported_->find("client_encoding"), *plan)) return fail(std::move(*error));
   if (guarded_ != nullptr && plan && !std::holds_alternative<planner::Route>(*plan) &&
       !std::holds_alternative<planner::Hold>(*plan)) {
     return fail(planner::outside(guard(), "a statement for several shards"));

@@ -1078,3 +1078,25 @@ SELECT id AS name FROM customers ORDER BY lower(name), name, tenant LIMIT 3;
 SELECT id AS name FROM customers ORDER BY name, customers.name, tenant LIMIT 3;
 -- must
 SELECT tenant AS id, id AS tenant FROM orders ORDER BY id + 0, tenant + 0;
+
+-- Other client encodings: in some a letter has the byte of a backslash, in others letters have another order.
+INSERT INTO drafts VALUES (1, 1, 'ё'), (9, 1, 'я'), (5, 1, 'а'), (3, 1, 'Ж'), (7, 2, 'ソ'), (0, 2, '表');
+SET client_encoding = 'KOI8R';
+-- must
+SELECT tenant, what FROM drafts WHERE id = 1 ORDER BY tenant;
+SELECT DISTINCT what FROM drafts WHERE id = 1;
+SELECT max(what COLLATE "C"), min(what COLLATE "C") FROM drafts WHERE id = 1;
+SELECT what FROM drafts WHERE id = 1 ORDER BY what COLLATE "C";
+-- must
+SELECT what, count(*), avg(id) FROM drafts WHERE id = 1 GROUP BY what ORDER BY what;
+SET client_encoding = 'SJIS';
+-- must
+SELECT what FROM drafts WHERE id = 2 ORDER BY tenant;
+SELECT k.what, s.item FROM drafts k JOIN stock s ON s.place = k.id WHERE k.id = 2 ORDER BY k.tenant, 2;
+BEGIN;
+INSERT INTO drafts SELECT tenant + 1, 3, what FROM drafts WHERE id = 2;
+ROLLBACK;
+SET client_encoding = 'UTF8';
+-- must
+SELECT * FROM drafts ORDER BY 1, 2;
+DELETE FROM drafts;

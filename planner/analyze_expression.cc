@@ -265,6 +265,16 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
                                                    "pg_indexes_size",
                                                    "pg_database_size"};
     if (among(kByName, name) && one_place.empty()) one_place = name;
+    // And one that runs what a text says.
+    static constexpr std::string_view kRuns[] = {
+        "query_to_xml",  "query_to_xml_and_xmlschema",  "table_to_xml",    "table_to_xml_and_xmlschema",
+        "schema_to_xml", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xml_and_xmlschema",
+        "ts_stat"};
+    const bool runs = among(kRuns, name) || (name == "ts_rewrite" && call.args.size() == 2);
+    if (runs && reads_sharded.empty() && std::ranges::any_of(map_.tables(), [](const shardmap::Table* table) {
+          return table->kind == shardmap::TableKind::kSharded;
+        }))
+      reads_sharded = std::string(name) + ", which reads tables that its arguments name";
   }
   for (const parser::Argument& arg : call.args) {
     walk(arg.value, block);

@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 
+#include "parser/literals.h"
 #include "parser/parser.h"
+#include "parser/scanner.h"
 
 namespace kintsugi::planner {
 namespace {
@@ -233,6 +235,40 @@ std::set<std::string> made_in(std::string_view body) {
   return made;
 }
 
+namespace {
+
+// Columns of NEW that a trigger's function in plpgsql gives other values: "new.tenant"; "new." when it may be
+// any.
+std::set<std::string> assigned_in(std::string_view body) {
+  using parser::is_keyword;
+  using parser::is_symbol;
+  static constexpr std::string_view kBefore[] = {"begin", "then", "else", "loop"};
+  std::set<std::string> assigned;
+  parser::Scanner scanner(body);
+  bool begins = true, into = false;  // a statement; what INTO names
+  for (parser::Token token = scanner.next();
+       token.kind != parser::TokenKind::kEnd && token.kind != parser::TokenKind::kError;) {
+    const bool is_new = (begins || into) && is_keyword(body, token, "new");
+    const bool is_given = into;
+    into = is_keyword(body, token, "into") || (into && is_keyword(body, token, "strict"));
+    begins = is_symbol(body, token, ";") ||
+             std::any_of(std::begin(kBefore), std::end(kBefore),
+                         [&](std::string_view word) { return is_keyword(body, token, word); });
+    token = scanner.next();
+    if (!is_new) continue;
+    std::string name = "new.";
+    if (is_symbol(body, token, ".")) {
+      token = scanner.next();
+      name += parser::decode_identifier(body, token).value_or(std::string());
+      token = scanner.next();
+    }
+    if (is_given || token.of(body) == ":=" || token.of(body) == "=") assigned.insert(std::move(name));
+  }
+  return assigned;
+}
+
+}  // namespace
+
 // A body is read as words, not as a language: a name that stands in a comment counts, one that is put together
 // when it runs does not.
 void CatalogBuilder::find_mentions() {
@@ -245,7 +281,7 @@ void CatalogBuilder::find_mentions() {
   std::set<std::string> relations;
   for (const auto& [name, words] : named) relations.insert(name);
   std::vector<Function*> readers;
-  std::map<std::string, std::set<std::string>> written, made;  // by functions of that name
+  std::map<std::string, std::set<std::string>> written, made, assigned;  // by functions of that name
   for (auto& [key, function] : catalog_->functions_) {
     if (!function.reads_tables || function.schema == "pg_catalog" || function.body.empty()) continue;
     readers.push_back(&function);
@@ -254,6 +290,7 @@ void CatalogBuilder::find_mentions() {
     all.insert(all.end(), words.begin(), words.end());
     written[function.name].merge(written_in(function.body));
     made[function.name].merge(made_in(function.body));
+    assigned[function.name].merge(assigned_in(function.body));
   }
   for (Function* function : readers) {
     std::set<std::string> seen{function->name};
@@ -275,6 +312,9 @@ void CatalogBuilder::find_mentions() {
     std::sort(function->mentions.begin(), function->mentions.end());
     for (const std::string& name : function->mentions)
       if (writes.contains(name)) function->writes.push_back(name);
+    const auto& columns = assigned[function->name];
+    function->writes.insert(function->writes.end(), columns.begin(), columns.end());
+    std::sort(function->writes.begin(), function->writes.end());
     function->makes.assign(makes.begin(), makes.end());
   }
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/suggest.h"
+#include "planner/key_constraints.h"
 #include "planner/serial_type.h"
 #include "planner/table_definition.h"
 #include "planner/utilities.h"
@@ -220,6 +221,7 @@ void Utilities::make_table(const parser::CreateTable& table, const shardmap::Tab
   const bool sharded = made.kind == shardmap::TableKind::kSharded;
   if (sharded) {
     if (auto error = check_unique(table, made)) return refuse(std::move(*error));
+    if (auto error = check_key_constraints(analyzer_, table, made)) return refuse(std::move(*error));
     for (const parser::ColumnDefinition& column : table.columns)
       if (auto error = identity_options(column, text)) return refuse(std::move(*error));
   }
@@ -273,6 +275,7 @@ void Utilities::operator()(const parser::AlterTable* alter) {
       return refuse(refused("ALTER TABLE of the sharding key " + std::string(command.name.text),
                             "Make a table with the new key and fill it with INSERT ... SELECT."));
     if (auto error = check_unique(command, use)) return refuse(std::move(*error));
+    if (auto error = check_key_constraints(analyzer_, command, use)) return refuse(std::move(*error));
     if (use.kind == Kind::kReplicated)
       if (auto error = filled_apart(command, use)) return refuse(std::move(*error));
     if (use.kind == Kind::kSharded && command.kind == Command::kAddColumn) {

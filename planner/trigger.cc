@@ -49,6 +49,15 @@ std::optional<Error> does_elsewhere(const Analyzer& analyzer, const RelationUse&
 
 std::optional<Error> trigger_elsewhere(const Analyzer& analyzer, const RelationUse& table,
                                        const Function& function) {
+  const auto writes = [&](const std::string& what) {
+    return std::binary_search(function.writes.begin(), function.writes.end(), what);
+  };
+  if (table.kind == Kind::kSharded && table.table != nullptr)
+    for (const std::string& key : table.table->key)
+      if (writes("new." + key) || writes("new."))
+        return refused("a trigger of " + table.display + " whose function " + function.name +
+                           " gives NEW another sharding key " + key,
+                       "The row is on its shard when it runs. Give the key in the statements that write.");
   return does_elsewhere(analyzer, table, function,
                         "a trigger of " + table.display + " whose function " + function.name);
 }

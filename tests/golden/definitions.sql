@@ -705,3 +705,69 @@ CREATE TRIGGER t AFTER UPDATE ON countries FOR EACH ROW EXECUTE FUNCTION count_i
 CREATE TRIGGER t AFTER UPDATE ON settings FOR EACH ROW EXECUTE FUNCTION audit_it()
 -- tier 1: route to s1, writes
 
+CREATE TABLE ci (k text COLLATE no_case, v int) SHARD BY regions (k)
+-- refused 0A000: the collation no_case of the sharding key k, which may be nondeterministic
+--   hint: Leave it out. A table that is there can be sharded by ALTER TABLE, which looks at the collation.
+
+CREATE TABLE ci (k text COLLATE "de-x-icu", v int) SHARD BY regions (k)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE ci (k text COLLATE "de-x-icu", v int)
+--   record public.ci sharded by regions (k)
+
+CREATE TABLE ex (tenant_id bigint, room int, during int4range, EXCLUDE USING gist (room WITH =, during WITH &&)) SHARD BY tenants (tenant_id)
+-- refused 0A000: EXCLUDE of the sharded table public.ex without its sharding key, which would hold on each shard alone
+--   hint: Put the key into it: tenant_id WITH =.
+
+CREATE TABLE ex (tenant_id bigint, room int, during int4range, EXCLUDE USING gist ("tenant_id" WITH =, during WITH &&)) SHARD BY tenants (tenant_id)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE ex (tenant_id bigint, room int, during int4range, EXCLUDE USING gist ("tenant_id" WITH =, during WITH &&))
+--   record public.ex sharded by tenants (tenant_id)
+
+ALTER TABLE orders ADD CONSTRAINT one EXCLUDE USING btree (id WITH =)
+-- refused 0A000: EXCLUDE of the sharded table public.orders without its sharding key, which would hold on each shard alone
+--   hint: Put the key into it: tenant_id WITH =.
+
+ALTER TABLE orders ADD EXCLUDE (tenant_id int8_ops WITH =, id WITH =)
+-- refused 0A000: EXCLUDE of the sharded table public.orders without its sharding key, which would hold on each shard alone
+--   hint: Put the key into it: tenant_id WITH =.
+
+CREATE TABLE child (tenant_id bigint, order_id bigint, FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE SET NULL) SHARD BY tenants (tenant_id)
+-- refused 0A000: ON DELETE SET NULL of the sharding key tenant_id
+--   hint: Name the other columns: ON DELETE SET NULL (...).
+
+CREATE TABLE child (tenant_id bigint, order_id bigint, FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id) ON UPDATE CASCADE ON DELETE SET DEFAULT) SHARD BY tenants (tenant_id)
+-- refused 0A000: ON DELETE SET DEFAULT of the sharding key tenant_id
+--   hint: Name the other columns: ON DELETE SET NULL (...).
+
+CREATE TABLE child (tenant_id bigint, order_id bigint, FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id) ON DELETE SET NULL (order_id)) SHARD BY tenants (tenant_id)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE child (tenant_id bigint, order_id bigint, FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id) ON DELETE SET NULL (order_id))
+--   record public.child sharded by tenants (tenant_id)
+
+CREATE TABLE child (tenant_id bigint NOT NULL, order_id bigint, FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id) ON DELETE SET NULL) SHARD BY tenants (tenant_id)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE child (tenant_id bigint NOT NULL, order_id bigint, FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id) ON DELETE SET NULL)
+--   record public.child sharded by tenants (tenant_id)
+
+CREATE TABLE copy (LIKE plans INCLUDING ALL, tenant_id bigint) SHARD BY tenants (tenant_id)
+-- refused 0A000: a unique constraint of public.plans, which LIKE gives the sharded table public.copy without its sharding key
+--   hint: It would hold on each shard alone. Leave INCLUDING INDEXES out.
+
+CREATE TABLE copy (LIKE plans, tenant_id bigint) SHARD BY tenants (tenant_id)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE copy (LIKE plans, tenant_id bigint)
+--   record public.copy sharded by tenants (tenant_id)
+
+CREATE TABLE copy (LIKE orders INCLUDING ALL) SHARD BY tenants (tenant_id)
+-- definition on 3 shards
+--   s1, s2, s3: CREATE TABLE copy (LIKE orders INCLUDING ALL)
+--   record public.copy sharded by tenants (tenant_id)
+
+CREATE TRIGGER t BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION place_it()
+-- refused 0A000: a trigger of public.orders whose function place_it gives NEW another sharding key tenant_id
+--   hint: The row is on its shard when it runs. Give the key in the statements that write.
+
+CREATE TRIGGER t BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION look_at_it()
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+

@@ -673,3 +673,14 @@ WITH x AS (SELECT 1) (SELECT id FROM orders ORDER BY id LIMIT 3)
 --     s1, s2, s3: SELECT "id" FROM "public"."orders" AS "orders"
 --   text: WITH x AS (SELECT 1) (SELECT id FROM kg_0 AS "orders" ORDER BY id LIMIT 3)
 
+SELECT query_to_xml('SELECT count(*) FROM orders', true, false, '')
+-- refused 0A000: the function query_to_xml, which reads tables that its arguments name, in a statement without a sharding key
+--   hint: It would see the rows of one shard. Send its statements themselves, or call it in a statement that says with = which sharding key it is for.
+
+SELECT word FROM ts_stat('SELECT to_tsvector(note) FROM orders')
+-- refused 0A000: the function ts_stat, which reads tables that its arguments name, in a statement without a sharding key
+--   hint: It would see the rows of one shard. Send its statements themselves, or call it in a statement that says with = which sharding key it is for.
+
+SELECT query_to_xml('SELECT 1', true, false, '') FROM orders WHERE tenant_id = 5
+-- tier 1: route to s1, shardlet t1, writes
+

@@ -36,3 +36,5 @@ CREATE TYPE mood AS ENUM ('sad', 'happy');
 CREATE FUNCTION count_it () RETURNS trigger LANGUAGE plpgsql AS 'begin update only public.plans set price = price + 1 where id = new.plan_id; return new; end';
 CREATE FUNCTION audit_it () RETURNS trigger LANGUAGE plpgsql AS 'begin insert into audit (tenant_id) values (new.tenant_id); return new; end';
 CREATE FUNCTION price_it () RETURNS trigger LANGUAGE plpgsql AS 'begin new.price := (select price from plans limit 1); insert into items (tenant_id) values (new.tenant_id); return new; end';
+CREATE FUNCTION place_it () RETURNS trigger LANGUAGE plpgsql AS 'begin if new.tenant_id = 3 then select 9 into strict new.tenant_id; end if; return new; end';
+CREATE FUNCTION look_at_it () RETURNS trigger LANGUAGE plpgsql AS 'declare was bigint := new.tenant_id; begin if new.tenant_id = was then new.note := new.tenant_id; end if; return new; end';

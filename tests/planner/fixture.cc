@@ -179,7 +179,10 @@ World make_world(const std::string& sql, shardmap::MapPtr map) {
                         : function->volatility == Volatility::kStable  ? 's'
                                                                        : 'v';
       made.reads_tables = made.volatility != 'i';
-      if (made.reads_tables) made.body = text;
+      const std::size_t quote = text.find(" AS '");
+      if (made.reads_tables)
+        made.body =
+            quote == std::string_view::npos ? text : text.substr(quote + 5, text.rfind('\'') - quote - 5);
       builder.add_function(std::move(made));
     } else if (const auto* schema = (*statement)->get<parser::CreateSchema>()) {
       builder.add_schema(std::string(schema->name.text));

@@ -106,7 +106,7 @@ void Utilities::operator()(const parser::CreateTable* table) {
     if (!hides_placed(table->name)) at_home();
     return;
   }
-  if (!table->partition_of.empty()) return placed(where(table->partition_of)) ? everywhere() : at_home();
+  if (!table->partition_of.empty()) return make_partition(*table, where(table->partition_of));
   for (const parser::QualifiedName& parent : table->inherits)
     if (const RelationUse use = where(parent); placed(use)) return refuse(inherits(use.display));
   if (const std::string& setting = analyzer_.names().shard_new_tables;
@@ -127,6 +127,28 @@ void Utilities::operator()(const parser::CreateTable* table) {
   if (made->kind == shardmap::TableKind::kSharded)
     if (auto error = key_does_not_fit(*table, *made)) return refuse(std::move(*error));
   make_table(*table, *made);
+}
+
+// Its own constraints are looked at as if they were added to the whole.
+void Utilities::make_partition(const parser::CreateTable& table, const RelationUse& parent) {
+  if (!placed(parent)) return at_home();
+  const auto misplaced = [&](parser::Constraint constraint,
+                             const parser::Name* column) -> std::optional<Error> {
+    if (column != nullptr) constraint.columns = {column, 1};
+    parser::AlterCommand adding;
+    adding.kind = parser::AlterCommand::Kind::kAddConstraint;
+    adding.constraint = constraint;
+    if (auto error = worked_out_elsewhere(constraint.expr)) return error;
+    if (auto error = check_unique(adding, parent)) return error;
+    if (auto error = check_key_constraints(analyzer_, adding, parent)) return error;
+    return check_foreign_keys(analyzer_, adding, parent);
+  };
+  for (const parser::Constraint& each : table.constraints)
+    if (auto error = misplaced(each, nullptr)) return refuse(std::move(*error));
+  for (const parser::ColumnDefinition& column : table.columns)
+    for (const parser::Constraint& each : column.constraints)
+      if (auto error = misplaced(each, &column.name)) return refuse(std::move(*error));
+  everywhere();
 }
 
 // A default or CHECK that calls a function which reads what is not all there, or writes one copy.

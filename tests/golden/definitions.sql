@@ -771,3 +771,23 @@ CREATE TRIGGER t BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION look_at_i
 -- definition on 3 shards
 --   s1, s2, s3: (own text)
 
+CREATE TABLE events_2030 PARTITION OF events FOR VALUES FROM ('2030-01-01') TO ('2031-01-01')
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE TABLE events_2030 PARTITION OF events (UNIQUE (kind)) FOR VALUES FROM ('2030-01-01') TO ('2031-01-01')
+-- refused 0A000: UNIQUE (kind) of the sharded table public.events without its sharding key, which would hold on each shard alone
+--   hint: Put the key into it: UNIQUE (day, kind).
+
+CREATE TABLE events_2030 PARTITION OF events (kind UNIQUE) FOR VALUES FROM ('2030-01-01') TO ('2031-01-01')
+-- refused 0A000: UNIQUE (kind) of the sharded table public.events without its sharding key, which would hold on each shard alone
+--   hint: Put the key into it: UNIQUE (day, kind).
+
+CREATE TABLE events_2030 PARTITION OF events (UNIQUE (day, kind), kind DEFAULT 'x' NOT NULL) FOR VALUES FROM ('2030-01-01') TO ('2031-01-01')
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE TABLE events_2030 PARTITION OF events (EXCLUDE USING btree (kind WITH =)) FOR VALUES FROM ('2030-01-01') TO ('2031-01-01')
+-- refused 0A000: EXCLUDE of the sharded table public.events without its sharding key, which would hold on each shard alone
+--   hint: Put the key into it: day WITH =.
+

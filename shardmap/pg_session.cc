@@ -82,6 +82,13 @@ std::string first_line(std::string text) {
   return text.substr(0, text.find('\n'));
 }
 
+std::string_view state_of(const pqxx::transaction_rollback& problem) {
+  if (dynamic_cast<const pqxx::serialization_failure*>(&problem) != nullptr) return "40001";
+  if (dynamic_cast<const pqxx::deadlock_detected*>(&problem) != nullptr) return "40P01";
+  if (dynamic_cast<const pqxx::statement_completion_unknown*>(&problem) != nullptr) return "40003";
+  return "40000";
+}
+
 std::string quoted_option(const std::string& value) {
   std::string out = "'";
   for (char c : value) {
@@ -171,6 +178,11 @@ struct PgSession::Connection {
       if (!pg.is_open() || problem.sqlstate().empty() || problem.sqlstate().starts_with("57P0")) good = false;
       if (!good) return fail(lost("the connection was lost: " + first_line(problem.what())));
       return fail(problem.sqlstate(), first_line(problem.what()));
+    } catch (const pqxx::transaction_rollback& problem) {
+      // Class 40 is no sql_error to libpqxx, and its number is in the kind of the exception alone.
+      if (watch.disarm() || !pg.is_open()) good = false;
+      if (!good) return fail(lost("the connection was lost: " + first_line(problem.what())));
+      return fail(state_of(problem), first_line(problem.what()));
     } catch (const std::exception& problem) {
       good = false;
       watch.disarm();

@@ -4,6 +4,7 @@
 
 #include "shardmap/failpoint.h"
 #include "shardmap/sql_scripts.h"
+#include "shardmap/store_script.h"
 
 namespace kintsugi::shardmap {
 namespace {
@@ -12,10 +13,13 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kEditsKept = 10000;
 constexpr std::size_t kEntriesAFetch = 20000;
+constexpr std::size_t kScriptBytes = 1UL << 18;
 constexpr milliseconds kPollListening{1000};  // underneath the notifications
 constexpr milliseconds kPollStandby{50};
 constexpr milliseconds kLookForPrimaryEvery{1000};
 constexpr const char* kChannel = "kintsugi_map";
+constexpr const char* kListen = "LISTEN kintsugi_map";
+constexpr std::chrono::seconds kLookDeadline{5};
 
 Error cannot_change(const Error& cause) {
   return {.sqlstate = std::string(sqlstate::kMapReadOnly),
@@ -25,7 +29,8 @@ Error cannot_change(const Error& cause) {
 }
 
 // A lost store is a reason to refuse a change; every other error speaks for itself.
-Error as_change_error(const Error& error) {
+Error as_change_error(Error error) {
+  if (error.sqlstate == sqlstate::kSerializationFailure && error.hint.empty()) error.hint = "Try again.";
   return error.sqlstate == sqlstate::kConnectionFailure || error.sqlstate == "25006" ? cannot_change(error)
                                                                                      : error;
 }
@@ -46,10 +51,7 @@ Status PostgresStore::take_session(bool primary, Deadline deadline) {
     KG_CHECK(session->run(
         "INSERT INTO head (store_id, epoch, home, next_shard) VALUES ($1, 0, 0, 1) ON CONFLICT DO NOTHING",
         {SqlValue::text(random_uuid())}, deadline));
-    if (hasty_)
-      KG_CHECK(session->run("SET synchronous_commit = off", {}, deadline));
-    else
-      KG_CHECK(session->run(std::string("LISTEN ") + kChannel, {}, deadline));
+    if (hasty_) KG_CHECK(session->run("SET synchronous_commit = off", {}, deadline));
   } else {
     KG_CHECK(session->run("SET search_path = kintsugi_map", {}, deadline));
     KG_TRY(const auto version, session->query("SELECT max(version) FROM schema_version", {}, deadline));
@@ -61,6 +63,7 @@ Status PostgresStore::take_session(bool primary, Deadline deadline) {
   KG_CHECK(session->run(kEndIdleTransactions, {}, deadline));
   session_ = std::move(session);
   fresh_session_ = true;
+  listening_ = false;
   return {};
 }
 
@@ -177,67 +180,28 @@ Result<std::optional<std::vector<LoggedEdit>>> PostgresStore::edits_since(std::u
   return Answer(std::move(edits));
 }
 
-Status PostgresStore::write_notes(const std::vector<NoteChange>& changes, Deadline deadline) {
-  for (const NoteChange& change : changes) {
-    const std::vector<SqlValue> key{SqlValue::text(change.kind), SqlValue::text(change.key)};
-    if (change.expected) {
-      // Two who both expect nothing: the primary key lets one of them through.
-      KG_TRY(const auto rows,
-             session_->query("SELECT body FROM note WHERE kind = $1 AND key = $2 FOR UPDATE", key, deadline));
-      const std::string now = rows.empty() ? "" : *rows[0][0];
-      if (now != *change.expected) {
-        return fail(sqlstate::kSerializationFailure,
-                    "the note " + change.kind + " " + change.key + " was changed by somebody else",
-                    "Try again.");
-      }
-    }
-    if (!change.body) {
-      KG_CHECK(session_->run("DELETE FROM note WHERE kind = $1 AND key = $2", key, deadline));
-      continue;
-    }
-    const std::string insert = "INSERT INTO note (kind, key, body) VALUES ($1, $2, $3)";
-    const std::string or_update =
-        change.expected && change.expected->empty()
-            ? ""
-            : " ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, updated = clock_timestamp()";
-    Status put = session_->run(insert + or_update, {key[0], key[1], SqlValue::text(*change.body)}, deadline);
-    if (!put && put.error().sqlstate == "23505") {
-      return fail(sqlstate::kSerializationFailure,
-                  "the note " + change.kind + " " + change.key + " was changed by somebody else", "Try again.");
-    }
-    KG_CHECK(put);
-  }
-  return {};
-}
-
+// All but the COMMIT. A large edit comes in parts.
 Status PostgresStore::write_commit(const StoredMap& base, const ShardMap& next, const MapEdit& edit,
                                    const std::string& token, const std::vector<NoteChange>& notes,
                                    Deadline deadline) {
-  KG_TRY(const auto head, session_->query("SELECT epoch, store_id FROM head FOR UPDATE", {}, deadline));
-  KG_TRY(const auto newest, session_->query("SELECT token FROM edit WHERE epoch = $1",
-                                            {SqlValue::integer(base.map->epoch())}, deadline));
-  const std::string now_token = newest.empty() ? "" : *newest[0][0];
-  if (number(head.at(0)[0]) != base.map->epoch() || now_token != base.token ||
-      head[0][1] != base.map->store_id()) {
-    return fail(sqlstate::kSerializationFailure,
-                "the shard map was changed by somebody else (it is at epoch " + head[0][0].value_or("?") +
-                    ", this change was made for epoch " + std::to_string(base.map->epoch()) + ")",
-                "Try again.");
+  std::string script = "BEGIN; " + check_of_head(base) + "; ";
+  std::vector<RowChange> changes = row_changes(*base.map, next, edit);
+  changes.push_back({"INSERT INTO edit (epoch, token, edit) VALUES ($1, $2, $3)",
+                     {SqlValue::integer(next.epoch()), SqlValue::text(token), SqlValue::text(to_json(edit))}});
+  if (next.epoch() > kEditsKept)
+    changes.push_back({"DELETE FROM edit WHERE epoch <= $1", {SqlValue::integer(next.epoch() - kEditsKept)}});
+  for (const RowChange& change : changes) {
+    script += with_values(change) + "; ";
+    if (script.size() < kScriptBytes) continue;
+    KG_CHECK(session_->script(script, deadline));
+    script.clear();
   }
-  for (const RowChange& change : row_changes(*base.map, next, edit)) {
-    KG_CHECK(session_->run(change.sql, change.values, deadline));
-  }
-  KG_CHECK(session_->run(
-      "INSERT INTO edit (epoch, token, edit) VALUES ($1, $2, $3)",
-      {SqlValue::integer(next.epoch()), SqlValue::text(token), SqlValue::text(to_json(edit))}, deadline));
-  if (next.epoch() > kEditsKept) {
-    KG_CHECK(session_->run("DELETE FROM edit WHERE epoch <= $1", {SqlValue::integer(next.epoch() - kEditsKept)},
-                           deadline));
-  }
-  KG_CHECK(write_notes(notes, deadline));
+  if (!notes.empty()) script += changes_of_notes(notes) + "; ";
+  script += with_values(
+      {"SELECT pg_notify($1, $2)", {SqlValue::text(kChannel), SqlValue::text(std::to_string(next.epoch()))}});
+  KG_CHECK(session_->script(script, deadline));
   failpoint("store: in the midst of a commit");
-  return session_->run("SELECT pg_notify($1, $2)",
-                       {SqlValue::text(kChannel), SqlValue::text(std::to_string(next.epoch()))}, deadline);
+  return {};
 }
 
 Result<StoredMap> PostgresStore::commit(const StoredMap& base, const MapEdit& edit,
@@ -245,10 +209,13 @@ Result<StoredMap> PostgresStore::commit(const StoredMap& base, const MapEdit& ed
   KG_TRY(MapPtr next, apply(*base.map, edit));
   KG_CHECK(need_writable(deadline));
   std::string token = random_uuid();
-  bool in_doubt = false;
-  Status done = session_->transaction([&] { return write_commit(base, *next, edit, token, notes, deadline); },
-                                      deadline, &in_doubt);
-  if (in_doubt) done = settle_doubt(next->epoch(), token, deadline);
+  Status done = write_commit(base, *next, edit, token, notes, deadline);
+  if (done) {
+    done = session_->run("COMMIT", {}, deadline);
+    if (!done && !session_->good()) done = settle_doubt(next->epoch(), token, deadline);
+  } else if (session_->good()) {
+    (void)session_->run("ROLLBACK", {}, deadline);
+  }
   if (!done) return fail(as_change_error(done.error()));
   return StoredMap{std::move(next), std::move(token)};
 }
@@ -291,9 +258,13 @@ Result<bool> PostgresStore::wait(std::uint64_t epoch, Deadline deadline) {
       if (!take_session(true, Deadline::in(kLookForPrimaryEvery))) session_ = std::move(standby);
     }
     KG_CHECK(need_session(deadline));
+    // Those who do not wait are not woken: each commit would run all of them, at the moment when writers wait.
+    if (!listening_ && session_->writable() && !deadline.passed()) {
+      KG_CHECK(session_->run(kListen, {}, Deadline::in(kLookDeadline)));
+      listening_ = true;
+    }
     if (std::exchange(fresh_session_, false)) return true;
-    KG_TRY(const auto rows,
-           session_->query("SELECT epoch FROM head", {}, Deadline::in(std::chrono::seconds(5))));
+    KG_TRY(const auto rows, session_->query("SELECT epoch FROM head", {}, Deadline::in(kLookDeadline)));
     if (rows.empty() || number(rows[0][0]) != epoch) return true;
     if (deadline.passed()) return false;
     if (session_->writable()) {
@@ -320,10 +291,9 @@ Result<std::vector<Note>> PostgresStore::notes(const std::string& kind, Deadline
 
 Status PostgresStore::put_notes(const std::vector<NoteChange>& changes, Deadline deadline) {
   KG_CHECK(need_writable(deadline));
-  const bool alone =
-      changes.size() == 1 && !changes[0].expected;  // one statement, which is a transaction by itself
-  Status done = alone ? write_notes(changes, deadline)
-                      : session_->transaction([&] { return write_notes(changes, deadline); }, deadline);
+  if (changes.empty()) return {};
+  // One statement, which is a transaction by itself.
+  const Status done = session_->script(changes_of_notes(changes), deadline);
   if (!done) return fail(as_change_error(done.error()));
   return {};
 }

@@ -36,7 +36,6 @@ class PostgresStore : public MapStore {
   Status take_session(bool primary, Deadline deadline);
   Result<StoredMap> read_map(Deadline deadline);
   Status read_entries(ShardMapLoader& loader, const std::string& map, Deadline deadline);
-  Status write_notes(const std::vector<NoteChange>& changes, Deadline deadline);
   Status write_commit(const StoredMap& base, const ShardMap& next, const MapEdit& edit,
                       const std::string& token, const std::vector<NoteChange>& notes, Deadline deadline);
   // After a COMMIT without an answer.
@@ -46,6 +45,7 @@ class PostgresStore : public MapStore {
   bool hasty_;
   std::unique_ptr<PgSession> session_;
   bool fresh_session_ = false;  // not yet told by wait()
+  bool listening_ = false;
   Deadline::Clock::time_point look_for_primary_{};
 };
 

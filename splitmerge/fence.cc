@@ -1,5 +1,7 @@
 #include "splitmerge/fence.h"
 
+#include <algorithm>
+
 #include "base/sql_quote.h"
 
 namespace kintsugi::splitmerge {
@@ -70,15 +72,36 @@ Result<std::string> triggers(const FenceSpec& fence, const MovedTable& table) {
 
 }  // namespace
 
+// A map store that was restored from a backup counts its jobs from there again: what stands
+// under our number may be of a job that it knows nothing of any more.
+Result<bool> fence_stands(PgSession& source, const FenceSpec& fence, Deadline deadline) {
+  KG_TRY(const auto rows,
+         source.query(
+             "SELECT low, high, map = $2 AND shardlet = $3 FROM kintsugi.fence WHERE job = $1 ORDER BY low",
+             {SqlValue::text(std::to_string(fence.job)), SqlValue::text(fence.mapping->name()),
+              SqlValue::text(fence.shardlet)},
+             deadline));
+  std::vector<shardmap::KeyRange> there;
+  for (const PgRow& row : rows) {
+    if (row.at(2) != "t") return false;
+    there.push_back({shardmap::bytes_of_bytea(*row[0]), shardmap::bytes_of_bytea(*row[1])});
+  }
+  std::vector<shardmap::KeyRange> wanted = fence.ranges;
+  std::sort(wanted.begin(), wanted.end(),
+            [](const shardmap::KeyRange& a, const shardmap::KeyRange& b) { return a.low < b.low; });
+  return !there.empty() && there == wanted;
+}
+
 Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono::milliseconds lock_timeout,
                          Deadline deadline) {
-  KG_TRY(const auto there, source.query("SELECT EXISTS (SELECT FROM kintsugi.fence WHERE job = $1)",
-                                        {SqlValue::text(std::to_string(fence.job))}, deadline));
-  if (there[0][0] == "t") {
+  KG_TRY(const bool stands, fence_stands(source, fence, deadline));
+  if (stands) {
     if (!fence.also.empty()) KG_CHECK(source.run(fence.also, {}, deadline));
     return true;
   }
-  std::string script = begin(lock_timeout) + lock_of(fence);
+  std::string script = begin(lock_timeout) + lock_of(fence) +
+                       "DELETE FROM kintsugi.fence WHERE job = " + quote_literal(std::to_string(fence.job)) +
+                       "; ";
   for (const MovedTable& table : *fence.tables) {
     KG_TRY(const std::string text, triggers(fence, table));
     script += text;
@@ -87,7 +110,9 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
     script += "INSERT INTO kintsugi.fence (map, shardlet, job, low, high) VALUES (" +
               quote_literal(fence.mapping->name()) + ", " + quote_literal(fence.shardlet) + ", " +
               quote_literal(std::to_string(fence.job)) + ", " + quote_literal(shardmap::bytea_text(range.low)) +
-              ", " + quote_literal(shardmap::bytea_text(range.high)) + "); ";
+              ", " + quote_literal(shardmap::bytea_text(range.high)) +
+              ") ON CONFLICT (map, low) DO UPDATE SET shardlet = excluded.shardlet, job = excluded.job, high = "
+              "excluded.high, since = excluded.since; ";
   }
   if (!fence.also.empty()) script += fence.also + "; ";
   return attempt(source, script + "COMMIT", deadline);

@@ -21,6 +21,9 @@ struct FenceSpec {
   std::string also;  // a statement that is committed together with it, or after it; empty: none
 };
 
+// A predecessor's, for this very range.
+Result<bool> fence_stands(shardmap::PgSession& source, const FenceSpec& fence, Deadline deadline);
+
 // One attempt. False: the locks were not to be had within `lock_timeout`, and nothing has changed. True also
 // when it stands already. Writers in flight have ended when it returns, prepared transactions among them.
 Result<bool> raise_fence(shardmap::PgSession& source, const FenceSpec& fence,

@@ -164,4 +164,24 @@ TEST_F(FenceTest, AMoveThatDoesNotFitIsRefused) {
       << refused.error().to_string();
 }
 
+// A map store that was restored from a backup gives the same number to another job. What stands under it from
+// before is not the fence that is asked for.
+TEST_F(FenceTest, AnotherJobsOfTheSameNumberIsNotTakenForIt) {
+  ASSERT_TRUE(must(raise()));
+  const MapPtr now = map();
+  for (const std::string name : {"a", "b", "b"}) {
+    const auto ranges = ranges_of(*now->shardlet(name));
+    const auto described = must(describe(*session_, *now->mapping("tenants"), tables_of_map(), ranges, soon()));
+    ASSERT_TRUE(must(
+        raise_fence(*session_, {7, now->mapping("tenants"), name, ranges, &described, ""}, 100ms, soon())));
+    EXPECT_EQ(may_write(199), name == "a");
+    EXPECT_EQ(may_write(99), name == "b");
+    EXPECT_EQ(pgtest::psql(dsn(1), "SELECT shardlet FROM kintsugi.fence"), name);
+  }
+  // Nor does one of a job that nobody knows any more stand in its way.
+  pgtest::psql(dsn(1), "UPDATE kintsugi.fence SET job = '6'");
+  ASSERT_TRUE(must(raise()));
+  EXPECT_FALSE(may_write(150));
+}
+
 }  // namespace kintsugi::splitmerge

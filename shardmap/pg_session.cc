@@ -153,10 +153,17 @@ struct PgSession::Connection {
   SocketWatch watch;
   bool good = true;
   bool writable = true;
+  std::string name;
 
   // Runs `call` under the deadline and makes values of its exceptions.
   template <class Call>
   auto guarded(Deadline deadline, Call call) -> Result<decltype(call())> {
+    auto done = tried(deadline, std::move(call));
+    if (!done && !name.empty()) done.error().message = name + ": " + done.error().message;
+    return done;
+  }
+  template <class Call>
+  auto tried(Deadline deadline, Call call) -> Result<decltype(call())> {
     if (!good) return fail(lost("the connection is lost"));
     watch.arm(pg.sock(), deadline);
     try {
@@ -207,6 +214,10 @@ Result<std::unique_ptr<PgSession>> PgSession::connect(const std::string& dsn, bo
   } catch (const std::exception& problem) {
     return fail(lost("cannot connect: " + first_line(problem.what())));
   }
+}
+
+void PgSession::call_it(std::string name) {
+  connection_->name = std::move(name);
 }
 
 bool PgSession::good() const {

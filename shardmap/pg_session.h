@@ -32,6 +32,9 @@ class PgSession {
   PgSession(const PgSession&) = delete;
   PgSession& operator=(const PgSession&) = delete;
 
+  // From now on errors begin with this: `shard "s2": ...`, where there are several servers.
+  void call_it(std::string name);
+
   // False once the connection is lost, for good: make another session.
   [[nodiscard]] bool good() const;
   // Whether the server took writes when we connected.

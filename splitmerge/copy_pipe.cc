@@ -1,6 +1,8 @@
 #include "splitmerge/copy_pipe.h"
 
 #include <libpq-fe.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <thread>
 
 #include "base/sql_quote.h"
+#include "splitmerge/disk_space.h"
 
 namespace kintsugi::splitmerge {
 namespace {
@@ -17,8 +20,11 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kLookEveryBytes = 1UL << 18;  // or as often as makes a slow copy an even one
 constexpr std::uint64_t kLooksASecond = 20;
+constexpr std::uint64_t kSendEveryBytes = 1UL << 16;
 constexpr milliseconds kConnectDeadline{15000};
 constexpr milliseconds kSleepMax{50};
+constexpr milliseconds kAskEvery{20};
+constexpr std::string_view kDiskFull = "53100";
 
 // How far the copying may be; sleeps while it is ahead of its rate.
 class Throttle {
@@ -44,12 +50,43 @@ struct FreeMemory {
   void operator()(char* buffer) const { PQfreemem(buffer); }
 };
 
+// Which of the two servers says it.
+Error said_by(const std::string& shard, Error error) {
+  error.message = "shard \"" + shard + "\": " + error.message;
+  if (error.sqlstate == kDiskFull) error.hint = kMakeRoom;
+  return error;
+}
+
+// Until the connection can be read from, or (`and_write`) written to; a while at most.
+void wait_for(RawLink& link, bool and_write) {
+  pollfd fd{PQsocket(link.pg()), static_cast<short>(and_write ? POLLIN | POLLOUT : POLLIN), 0};
+  (void)poll(&fd, 1, static_cast<int>(kAskEvery.count()));
+}
+
+// The server has given up a COPY that it is being sent. libpq would look at that only behind the last row.
+bool has_failed(RawLink& link) {
+  char kind = 0;
+  return PQsslInUse(link.pg()) == 0 && recv(PQsocket(link.pg()), &kind, 1, MSG_PEEK | MSG_DONTWAIT) == 1 &&
+         kind == 'E';
+}
+
 // After the last row: the server's word on the whole.
-Status finish(RawLink& link) {
+Status finish(RawLink& link, const RawLink::GoOn& go_on) {
   std::optional<Error> problem;
-  while (PGresult* result = PQgetResult(link.pg())) {
+  for (;;) {
+    while (PQisBusy(link.pg()) != 0) {
+      wait_for(link, false);
+      if (PQconsumeInput(link.pg()) == 0) return fail(link.error(nullptr));
+      KG_CHECK(go_on());
+    }
+    PGresult* result = PQgetResult(link.pg());
+    if (result == nullptr) break;
     const ExecStatusType status = PQresultStatus(result);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && !problem) problem = link.error(result);
+    if (status == PGRES_COPY_IN) {
+      (void)PQputCopyEnd(link.pg(), "given up");
+    } else if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && !problem) {
+      problem = link.error(result);
+    }
     PQclear(result);
   }
   if (problem) return fail(*problem);
@@ -68,27 +105,66 @@ class Pipe {
         to_(std::move(to)) {}
 
   Status copy(const MovedTable& table) {
-    const Deadline never = Deadline::never();
     const std::string columns = list_of(table.columns);
     const std::string format = table.as_text ? " (FORMAT text)" : " (FORMAT binary)";
-    KG_CHECK(from_.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
-                           quote_literal(job_.snapshot),
-                       never, go_on_));
-    KG_CHECK(to_.run("BEGIN", never, go_on_));
-    KG_CHECK(from_.run(
-        "COPY (SELECT " + columns + " FROM " + table.name + " WHERE " + table.inside + ") TO STDOUT" + format,
-        never, go_on_));
-    KG_CHECK(to_.run("COPY " + table.name + " (" + columns + ") FROM STDIN" + format, never, go_on_));
+    KG_CHECK(at_source("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT " +
+                       quote_literal(job_.snapshot)));
+    KG_CHECK(at_target("BEGIN"));
+    KG_CHECK(at_source("COPY (SELECT " + columns + " FROM " + table.name + " WHERE " + table.inside +
+                       ") TO STDOUT" + format));
+    KG_CHECK(at_target("COPY " + table.name + " (" + columns + ") FROM STDIN" + format));
     KG_CHECK(pump(table.as_text));
-    KG_CHECK(from_.run("COMMIT", never, go_on_));
-    KG_CHECK(to_.run("COMMIT", never, go_on_));
-    return {};
+    KG_CHECK(at_source("COMMIT"));
+    return at_target("COMMIT");
   }
 
  private:
+  Status at_source(const std::string& sql) { return of_source(run(from_, sql)); }
+  Status at_target(const std::string& sql) { return of_target(run(to_, sql)); }
+  Status run(RawLink& link, const std::string& sql) {
+    KG_CHECK(link.run(sql, Deadline::never(), go_on_));
+    return {};
+  }
+  Status of_source(const Status& done) { return done ? done : told(job_.source, done.error()); }
+  Status of_target(const Status& done) { return done ? done : told(job_.target, done.error()); }
+  // What ends the copy from our side is none of a server's errors.
+  Status told(const std::string& shard, const Error& error) {
+    const Status may = go_on_();
+    return may ? fail(said_by(shard, error)) : fail(may.error());
+  }
+
+  // One message of the source's, without waiting for it longer than we may be asked to stop. None: the last was
+  // read.
+  Result<std::string_view> next_row(std::unique_ptr<char, FreeMemory>& owned) {
+    for (;;) {
+      char* buffer = nullptr;
+      const int size = PQgetCopyData(from_.pg(), &buffer, 1);
+      owned.reset(buffer);
+      if (size > 0) return std::string_view(buffer, static_cast<std::size_t>(size));
+      if (size == -1) return std::string_view();
+      if (size == -2) return fail(from_.error(nullptr));
+      wait_for(from_, false);
+      if (PQconsumeInput(from_.pg()) == 0) return fail(from_.error(nullptr));
+      KG_CHECK(go_on_());
+    }
+  }
+
+  // What was given to the connection is on its way.
+  Status flush() {
+    for (;;) {
+      const int left = PQflush(to_.pg());
+      if (left == 0) return {};
+      if (left < 0) return fail(end_of_target());
+      wait_for(to_, true);
+      if (PQconsumeInput(to_.pg()) == 0) return fail(end_of_target());
+      KG_CHECK(go_on_());
+    }
+  }
+
   Status pump(bool text) {
     std::uint64_t rows = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t unsent = 0;
     const std::uint64_t look_every =
         job_.max_rate == 0 ? kLookEveryBytes
                            : std::clamp<std::uint64_t>(job_.max_rate / kLooksASecond, 1, kLookEveryBytes);
@@ -98,31 +174,38 @@ class Pipe {
       rows = 0;
       bytes = 0;
     };
+    std::unique_ptr<char, FreeMemory> owned;
     for (;;) {
-      char* buffer = nullptr;
-      const int size = PQgetCopyData(from_.pg(), &buffer, 0);
-      const std::unique_ptr<char, FreeMemory> row(buffer);
-      if (size == -1) break;
-      if (size == -2) return fail(from_.error(nullptr));
-      if (PQputCopyData(to_.pg(), row.get(), size) != 1) return fail(end_of(to_));
+      const auto row = next_row(owned);
+      if (!row) return of_source(fail(row.error()));
+      if (row->empty()) break;
+      if (PQputCopyData(to_.pg(), row->data(), static_cast<int>(row->size())) < 0)
+        return of_target(fail(end_of_target()));
       ++rows;
-      bytes += static_cast<std::uint64_t>(size);
+      bytes += row->size();
+      unsent += row->size();
+      if (unsent >= kSendEveryBytes) {
+        KG_CHECK(of_target(flush()));
+        unsent = 0;
+      }
       if (bytes >= look_every) {
         tell();
         KG_CHECK(go_on_());
+        if (has_failed(to_)) return of_target(fail(end_of_target()));
       }
     }
     if (!text) rows -= std::min<std::uint64_t>(rows, 1);  // the trailer came as a message of its own
     tell();
-    KG_CHECK(finish(from_));
-    if (PQputCopyEnd(to_.pg(), nullptr) != 1) return fail(to_.error(nullptr));
-    return finish(to_);
+    KG_CHECK(of_source(finish(from_, go_on_)));
+    if (PQputCopyEnd(to_.pg(), nullptr) < 0) return of_target(fail(end_of_target()));
+    KG_CHECK(of_target(flush()));
+    return of_target(finish(to_, go_on_));
   }
 
   // Why the target takes no more.
-  static Error end_of(RawLink& link) {
-    const Status why = finish(link);
-    return why ? link.error(nullptr) : why.error();
+  Error end_of_target() {
+    const Status why = finish(to_, go_on_);
+    return why ? to_.error(nullptr) : why.error();
   }
 
   const CopyJob& job_;
@@ -156,6 +239,8 @@ Status copy_rows(const CopyJob& job, JobLease& lease, const RawLink::GoOn& go_on
   const auto work = [&]() -> Status {
     KG_TRY(RawLink from, RawLink::open(job.source_dsn, job.name, false, lease, Deadline::in(kConnectDeadline)));
     KG_TRY(RawLink to, RawLink::open(job.target_dsn, job.name, false, lease, Deadline::in(kConnectDeadline)));
+    // Nobody waits for a server that does not take or give anything longer than he is asked to stop.
+    if (PQsetnonblocking(to.pg(), 1) != 0) return fail(to.error(nullptr));
     Pipe pipe(job, lease, unless_failed, throttle, std::move(from), std::move(to));
     for (;;) {
       const MovedTable* table = nullptr;

@@ -23,6 +23,7 @@ struct CopyJob {
   const std::vector<MovedTable>* tables = nullptr;
   int tables_at_once = 1;
   std::uint64_t max_rate = 0;  // bytes a second, 0: none
+  std::string source, target;  // the shards' names, for errors
 };
 
 // Returns when all rows are committed on the target; when it fails, what some tables have may be there.

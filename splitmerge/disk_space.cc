@@ -107,6 +107,12 @@ Result<DiskSpace> look_at_disk(PgSession& source, PgSession& target, const std::
              {}, deadline));
   for (const auto& place : places) {
     const auto free = free_at(target, *place.at(0), deadline);
+    if (!free && free.error().sqlstate == "53100") {
+      // Not even the answer to this question has room.
+      space.free = 0;
+      space.where = *place.at(0);
+      continue;
+    }
     if (!free) {
       space.unknown = free.error().message;
       if (!target.good()) return fail(free.error());

@@ -12,6 +12,9 @@
 
 namespace kintsugi::splitmerge {
 
+// What to do where there is none.
+inline constexpr const char* kMakeRoom = "Make room there, then RESUME JOB.";
+
 struct DiskSpace {
   std::uint64_t needed = 0;  // bytes, about: of the rows with indexes and large values, and the log of them
   std::optional<std::uint64_t> free;  // of the fullest disk that gets some; none: nobody may ask

@@ -135,6 +135,34 @@ Status drop_subscription(PgSession& target, const std::string& name, Deadline de
   return target.run("DROP SUBSCRIPTION IF EXISTS " + quote_identifier(name), {}, deadline);
 }
 
+Result<std::string> lost_of(PgSession& source, PgSession& target, const Following& following,
+                            Deadline deadline) {
+  const std::string of_source = "of shard \"" + following.source + "\"";
+  for (const std::string& slot : {following.name, check_slot_of(following.name)}) {
+    KG_TRY(const auto rows, source.query("SELECT wal_status, current_setting('max_slot_wal_keep_size') FROM "
+                                         "pg_replication_slots WHERE slot_name = $1",
+                                         {SqlValue::text(slot)}, deadline));
+    if (rows.empty()) return "replication slot " + slot + " " + of_source + " is gone";
+    if (rows[0][0] == "lost") {
+      return "the log that replication slot " + slot + " " + of_source +
+             " needs is gone (max_slot_wal_keep_size is " + rows[0][1].value_or("?") + ")";
+    }
+  }
+  KG_TRY(const auto publication, source.query("SELECT FROM pg_publication WHERE pubname = $1",
+                                              {SqlValue::text(following.name)}, deadline));
+  if (publication.empty()) return "publication " + following.name + " " + of_source + " is gone";
+  KG_TRY(const auto subscription,
+         target.query("SELECT s.subenabled, s.subconninfo FROM pg_subscription s JOIN pg_database d ON d.oid = "
+                      "s.subdbid WHERE s.subname = $1 AND d.datname = current_database()",
+                      {SqlValue::text(following.name)}, deadline));
+  const std::string of_target = "subscription " + following.name + " of shard \"" + following.target + "\"";
+  if (subscription.empty()) return of_target + " is gone";
+  if (subscription[0][0] != "t") return of_target + " is disabled";
+  if (subscription[0][1] != following.source_dsn)
+    return "shard \"" + following.source + "\" has another address than when it was followed";
+  return std::string();
+}
+
 std::string mark_statement(std::uint64_t job, const std::string& mark) {
   return "INSERT INTO kintsugi.marker (job, mark) VALUES (" + quote_literal(std::to_string(job)) + ", " +
          quote_literal(mark) + ")";

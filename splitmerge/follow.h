@@ -47,6 +47,15 @@ Status make_subscription(shardmap::PgSession& target, const std::string& name, c
 // Without touching the slot: the source may be away.
 Status drop_subscription(shardmap::PgSession& target, const std::string& name, Deadline deadline);
 
+// What of it is not any more as it was made, by somebody's hand or the source's limits; empty: all is there.
+struct Following {
+  std::string name;
+  std::string source, target;  // the shards' names
+  std::string source_dsn;      // as the map has it
+};
+Result<std::string> lost_of(shardmap::PgSession& source, shardmap::PgSession& target,
+                            const Following& following, Deadline deadline);
+
 // The mark was written on the source in a transaction of its own or in the fence's: whether it has arrived, and
 // with it everything that was committed before. What has arrived is not on the target's disk yet.
 Result<bool> has_arrived(shardmap::PgSession& target, std::uint64_t job, const std::string& mark,

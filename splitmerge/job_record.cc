@@ -69,6 +69,15 @@ std::vector<NumberedTable> read_numbered(const Json& json) {
   return tables;
 }
 
+Json error_json(const Error& error) {
+  return {
+      {"sqlstate", error.sqlstate}, {"message", error.message}, {"detail", error.detail}, {"hint", error.hint}};
+}
+
+Error read_error(const Json& json) {
+  return Error{json.at("sqlstate"), json.at("message"), json.at("detail"), json.at("hint"), 0};
+}
+
 Json leftovers_json(const std::vector<Leftover>& leftovers) {
   Json json = Json::array();
   for (const Leftover& each : leftovers)
@@ -138,9 +147,7 @@ void read_info(const Json& json, JobInfo& info) {
   info.progress.bytes = progress.at("bytes");
   info.progress.total = progress.at("total");
   if (progress.at("eta_s").is_number()) info.progress.eta_s = progress.at("eta_s").get<double>();
-  if (const Json& error = json.at("error"); error.is_object()) {
-    info.error = Error{error.at("sqlstate"), error.at("message"), error.at("detail"), error.at("hint"), 0};
-  }
+  if (const Json& error = json.at("error"); error.is_object()) info.error = read_error(error);
   if (json.at("started").is_string()) info.started = json.at("started");
   if (json.at("ended").is_string()) info.ended = json.at("ended");
   info.canceling = json.at("canceling");
@@ -166,6 +173,7 @@ std::string body_of(const JobRecord& record) {
   inner["beat"] = record.beat;
   inner["undoing"] = record.undoing;
   inner["canceled"] = record.canceled;
+  if (record.why) inner["why"] = error_json(*record.why);
   inner["split_made"] = record.split_made;
   inner["map"] = record.map;
   inner["work"] = work_json(record.work);
@@ -191,6 +199,7 @@ Result<JobRecord> record_of(std::string_view body) {
     record.beat = inner.at("beat");
     record.undoing = inner.at("undoing");
     record.canceled = inner.at("canceled");
+    if (inner.contains("why")) record.why = read_error(inner.at("why"));
     record.split_made = inner.at("split_made");
     record.map = inner.at("map");
     record.work = read_work(inner.at("work"));

@@ -2,6 +2,7 @@
 // and every step is decided by it alone. Changed by compare-and-set only. Private to splitmerge/.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,11 +64,12 @@ struct Leftover {
 
 struct JobRecord {
   JobInfo info;
-  std::string owner;        // a runner's uuid; empty: nobody's
-  std::uint64_t beat = 0;   // grows while the owner lives
-  bool undoing = false;     // on its way to failed or canceled
-  bool canceled = false;    // which of the two
-  bool split_made = false;  // the map has the two parts; undoing makes them one again
+  std::string owner;         // a runner's uuid; empty: nobody's
+  std::uint64_t beat = 0;    // grows while the owner lives
+  bool undoing = false;      // on its way to failed or canceled
+  bool canceled = false;     // which of the two
+  std::optional<Error> why;  // it is undone, whatever delays that meanwhile
+  bool split_made = false;   // the map has the two parts; undoing makes them one again
   std::string map;
   MoveWork work;
   std::vector<Leftover> leftovers;

@@ -24,6 +24,7 @@ constexpr milliseconds kStoreDeadline{15000};
 constexpr milliseconds kPlanDeadline{600000};
 constexpr milliseconds kLeftoverLock{10};
 constexpr milliseconds kLeftoverLockMax{250};
+constexpr int kSeriesMax = 10;
 
 Deadline soon() {
   return Deadline::in(kStoreDeadline);
@@ -41,6 +42,8 @@ std::string told(const MovePlan& plan) {
 // Trouble that may be over the next time.
 bool may_pass(const Error& error) {
   const std::string& state = error.sqlstate;
+  // A disk that is full is a database in need: what was copied there is to go, and not to be copied again.
+  if (state == "53100") return false;
   return state.starts_with("08") || state.starts_with("57P") || state.starts_with("53") || state == "55P03" ||
          state == "40P01" || state == sqlstate::kSerializationFailure || state == sqlstate::kShardUnreachable ||
          state == sqlstate::kMapReadOnly;
@@ -54,7 +57,9 @@ JobLease::Change ending(JobState state) {
     record.info.router.clear();
     record.owner.clear();
     record.info.history.push_back({record.info.ended, std::string(name_of(state))});
-    if (state == JobState::kDone) record.info.error.reset();
+    if (state != JobState::kFailed) record.info.error.reset();
+    if (record.why) record.info.error = record.why;
+    record.why.reset();
   };
 }
 
@@ -74,32 +79,47 @@ void JobWork::note_error(const Error& error) {
   });
 }
 
+// A copy begins anew after each failure, and a fence after a look at what has changed: a job that comes no
+// further than that has its trouble still. Where it was met after long work, it is met afresh, a few times at
+// most.
+bool JobWork::is_hopeless(const Error& error, JobState state, Clock::duration step_took) {
+  const Clock::time_point now = Clock::now();
+  const bool worked =
+      (state == JobState::kCopying || state == JobState::kCatchingUp) && step_took > tuning_.retry_patience;
+  if (!trouble_) {
+    trouble_ = Trouble{state, now};
+  } else if (worked) {
+    trouble_->since = now;
+    ++trouble_->series;
+  }
+  trouble_->state = std::max(trouble_->state, state);
+  return !may_pass(error) || now - trouble_->since > tuning_.retry_patience || trouble_->series > kSeriesMax;
+}
+
 void JobWork::run() {
-  std::optional<Clock::time_point> trouble_since;
   milliseconds back_off = kBackOff;
   while (!is_final(lease_.record().info.state) && !waiting_) {
     if (!lease_.go_on(false)) return;
     const JobState before = lease_.record().info.state;
+    const Clock::time_point began = Clock::now();
     if (!lease_.record().undoing && !past_commit() && lease_.cancel_asked()) {
       undo(Error{std::string(sqlstate::kQueryCanceled), "the job was canceled", "", "", 0}, true);
       continue;
     }
     const Status done = lease_.record().undoing ? undo_step() : step();
     if (done) {
-      if (lease_.record().info.state != before) {
-        trouble_since.reset();
-        back_off = kBackOff;
-      }
+      const JobState now = lease_.record().info.state;
+      if (now != before) back_off = kBackOff;
+      if (trouble_ && now > trouble_->state) trouble_.reset();
       continue;
     }
     if (!lease_.go_on(false)) return;
     const bool forward_only = past_commit() || lease_.record().undoing;
     if (!forward_only && lease_.cancel_asked()) continue;
     note_error(done.error());
-    if (!trouble_since) trouble_since = Clock::now();
-    if (!forward_only && (!may_pass(done.error()) || Clock::now() - *trouble_since > tuning_.retry_patience)) {
+    if (!forward_only && is_hopeless(done.error(), before, Clock::now() - began)) {
       undo(done.error(), false);
-      trouble_since.reset();
+      trouble_.reset();
       continue;
     }
     lease_.pause(back_off);
@@ -142,7 +162,7 @@ void JobWork::undo(const Error& why, bool canceled) {
     record.undoing = true;
     record.canceled = canceled;
     record.info.canceling = true;
-    if (!canceled) record.info.error = why;
+    if (!canceled) record.info.error = record.why = why;
     record.info.history.push_back({utc_now(), canceled ? "canceling" : "undoing"});
   });
   if (!noted) lease_.pause(kBackOff);

@@ -39,6 +39,7 @@ class JobWork {
   Status undrain();
   Status remove_leftovers();
   void note_error(const Error& error);
+  bool is_hopeless(const Error& error, JobState state, std::chrono::steady_clock::duration step_took);
   [[nodiscard]] bool past_commit() const;
 
   shardmap::MapStore& store_;
@@ -48,6 +49,13 @@ class JobWork {
   Move move_;
   Provision provision_;
   bool waiting_ = false;  // for children
+  // What has not passed yet, before the commit.
+  struct Trouble {
+    JobState state;                               // the furthest in which it was met
+    std::chrono::steady_clock::time_point since;  // of the present series
+    int series = 1;
+  };
+  std::optional<Trouble> trouble_;
 };
 
 }  // namespace kintsugi::splitmerge

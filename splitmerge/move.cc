@@ -32,6 +32,7 @@ constexpr milliseconds kDumpDeadline{120000};
 constexpr milliseconds kLook{10};
 constexpr int kApplyErrorsMax = 3;
 constexpr int kCountedRowsMax = 100000;
+constexpr std::uint64_t kDiskFull = 4UL << 20;
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -62,7 +63,7 @@ void Move::forget() {
   slot_.reset();
   verify_took_.clear();
   changes_.reset();
-  copies_ = drains_ = 0;
+  copies_ = losses_ = drains_ = 0;
   left_ = left_there_ = {};
   fence_mark_.clear();
   marks_.clear();
@@ -103,6 +104,13 @@ Status Move::check_unchanged(const ShardMap& map) const {
     return fail("55000", name + " has other keys than when the move began");
   if (tables_of(map, shardlet->map) != work().tables)
     return fail(kTablesChanged, "map \"" + shardlet->map + "\" has other tables than when the move began");
+  // Routers write where the map says, and what is done to another server stops nobody.
+  for (const auto& [id, dsn] : {std::pair(work().source, source_dsn_), std::pair(work().target, target_dsn_)}) {
+    const Shard* shard = map.shard(id);
+    if (shard == nullptr) return fail(sqlstate::kUndefinedObject, "a shard of the move is gone");
+    if (!dsn.empty() && shard->dsn != dsn)
+      return fail(kTablesChanged, "shard \"" + shard->name + "\" has another address than when the move began");
+  }
   return {};
 }
 
@@ -322,7 +330,9 @@ Status Move::copy_and_subscribe() {
                      snapshot,
                      &tables_,
                      tuning_.tables_at_once,
-                     lease_.record().info.request.max_rate};
+                     lease_.record().info.request.max_rate,
+                     stored_.map->shard(work().source)->name,
+                     stored_.map->shard(work().target)->name};
   if (!tables_.empty()) {
     KG_CHECK(copy_rows(copy, lease_, go_on));
     lease_.finish_progress();
@@ -345,6 +355,21 @@ Status Move::copy_and_subscribe() {
   return lease_.update(to(JobState::kCatchingUp));
 }
 
+// The target's log says which and why; what is most likely can be seen from here.
+Error Move::cannot_apply() {
+  const std::string name = stored_.map->shard(work().target)->name;
+  Error error{"55000", "shard \"" + name + "\" cannot apply the source's changes", "",
+              "The log of its server says which and why. RESUME JOB when that is mended.", 0};
+  const auto disk = look_at_disk(*source_, *target_, tables_, soon());
+  if (disk && disk->free && *disk->free < kDiskFull) {
+    error.sqlstate = "53100";
+    error.message = "there is no room left on the disk of shard \"" + name + "\"";
+    error.detail = bytes_text(*disk->free) + " are free in " + disk->where;
+    error.hint = kMakeRoom;
+  }
+  return error;
+}
+
 // How long a change takes to the target now.
 Result<milliseconds> Move::measure_lag(Deadline patience) {
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
@@ -359,8 +384,9 @@ Result<milliseconds> Move::measure_lag(Deadline patience) {
       KG_TRY(const auto errors, target_->query("SELECT coalesce(max(apply_error_count), 0) FROM "
                                                "pg_stat_subscription_stats WHERE subname = $1",
                                                {SqlValue::text(name)}, soon()));
-      if (std::stol(*errors[0][0]) >= kApplyErrorsMax)
-        return fail("55000", "the target cannot apply the source's changes", "Its log says which and why.");
+      KG_TRY(const std::string lost, lost_of(*source_, *target_, following(), soon()));
+      if (!lost.empty()) return fail(kFollowingLost, lost);
+      if (std::stol(*errors[0][0]) >= kApplyErrorsMax) return fail(cannot_apply());
     }
     if (patience.passed())
       return fail(sqlstate::kQueryCanceled, "the target does not catch up with the source");
@@ -375,12 +401,14 @@ Status Move::catch_up() {
     if (tables_are_others()) return copy_anew();
     auto round = compare_changed();
     if (!round) {
-      const bool no_slot = round.error().sqlstate == sqlstate::kUndefinedObject;
-      return no_slot || tables_are_others() ? copy_anew() : fail(round.error());
+      KG_TRY(const bool anew, begun_anew());
+      // What was lost and is there again is no reason to give up.
+      return anew || round.error().sqlstate == kFollowingLost ? Status() : fail(round.error());
     }
     const auto turns = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began).count() / 10;
     if (round->lag <= tuning_.lag_max * (1 + turns) &&
-        round->left <= static_cast<std::size_t>(tuning_.rows_left_max * (1 + turns)))
+        round->left <= static_cast<std::size_t>(tuning_.rows_left_max * (1 + turns)) &&
+        round->takes <= tuning_.compare_max * (1 + turns))
       break;
     lease_.pause(kLook);
   }
@@ -462,19 +490,20 @@ Status Move::clean(const JobLease::Change& last) {
 
 Status Move::undo() {
   if (work().shardlet.empty()) return {};
-  KG_CHECK(look_at_map());
+  // What has been dropped meanwhile, shard or map, has nothing of ours any more.
+  KG_TRY(stored_, map_.newest(soon()));
   if (work().hidden || work().fenced || work().arrived) {
-    KG_CHECK(connect_source());
+    KG_CHECK(open_source());
     if (work().fenced) KG_CHECK(lower_fence());
     failpoint("undo: fence down");
-    KG_CHECK(take_away_fence());
-    const Status target = connect_target();
+    if (source_) KG_CHECK(take_away_fence());
+    const Status target = open_target();
     KG_CHECK(drop_following());
-    KG_CHECK(restore_what_was());
+    if (source_) KG_CHECK(restore_what_was());
     failpoint("undo: source as it was");
     KG_CHECK(target);
-    if (work().arrived) KG_CHECK(delete_what_arrived());
-    KG_CHECK(take_away_guard());
+    if (target_ && work().arrived) KG_CHECK(delete_what_arrived());
+    if (target_) KG_CHECK(take_away_guard());
     failpoint("undo: target as it was");
   }
   const shardmap::ShardId target = work().target;

@@ -22,6 +22,9 @@ namespace kintsugi::splitmerge {
 // Within the mover: the tables are not any more what was copied.
 inline constexpr const char* kTablesChanged = "KG_ANEW";
 
+// What follows the source is not there any more.
+inline constexpr const char* kFollowingLost = "KG_LOST";
+
 // And: the fence was up for longer than the target may take for its last changes.
 inline constexpr const char* kTooSlow = "KG_SLOW";
 
@@ -63,11 +66,17 @@ class Move {
   [[nodiscard]] bool online() const { return lease_.record().info.request.mode == MoveMode::kOnline; }
   [[nodiscard]] std::string job_key() const { return std::to_string(lease_.id()); }
 
+  static constexpr const char* kAltered = "the tables were emptied or altered";
+
   // ---- the two shards (move_shards.cc)
   Status look_at_map();
   Status connect_source();
   Status connect_target();
   Status connect();
+  // Of a map that has been looked at. For undoing, where shard or map may be gone: then there is no session.
+  Status open_source();
+  Status open_target();
+  [[nodiscard]] const shardmap::Mapping* mapping() const { return stored_.map->mapping(lease_.record().map); }
   Result<std::vector<NumberedTable>> number_tables(shardmap::PgSession& shard);
   Status delete_rows_on(shardmap::PgSession& shard, shardmap::ShardId id,
                         const std::vector<NumberedTable>& numbered);
@@ -99,6 +108,7 @@ class Move {
   Status follow_from_here();
   Status estimate();
   Result<std::chrono::milliseconds> measure_lag(Deadline patience);
+  Error cannot_apply();
   // For the history, written down with the end of the step: nothing must be written while writes wait.
   void mark(std::string what);
   Status copy_and_subscribe();
@@ -115,8 +125,9 @@ class Move {
 
   // ---- comparing (move_verify.cc)
   struct Round {
-    std::chrono::milliseconds lag{};  // of a change, from the source to the target
-    std::size_t left = 0;             // rows that have changed and are not compared yet
+    std::chrono::milliseconds lag{};    // of a change, from the source to the target
+    std::size_t left = 0;               // rows that have changed and are not compared yet
+    std::chrono::microseconds takes{};  // to compare those
   };
   struct FencedSource {
     std::vector<RowKeys> keys;  // that are to be compared, for each table
@@ -128,13 +139,18 @@ class Move {
   Status verify_copy(const std::string& snapshot);
   Status follow_changes();
   Result<Round> compare_changed();
+  void choose_keys_at_once(std::size_t compared, std::chrono::steady_clock::duration took);
   Status compare_before_fence();
   void choose_verification();
   Result<bool> tables_have_changed();
   Result<bool> tables_have_changed_there(shardmap::PgSession& target);
   bool
   tables_are_others();  // on either side, as far as that can be told: what has failed may have failed for it
-  Status copy_anew(const std::string& why = "the tables were emptied or altered");
+  Status copy_anew(const std::string& why = kAltered);
+  // For either reason, where there is one: true.
+  Result<bool> begun_anew();
+  std::string what_is_lost();
+  [[nodiscard]] Following following() const;
   Result<FencedSource> look_at_source();
   Status check_fence_stands();
   Status verify_fenced(const FencedSource& source);
@@ -148,6 +164,7 @@ class Move {
   std::unique_ptr<shardmap::PgSession> source_;
   std::unique_ptr<shardmap::PgSession> target_;
   std::unique_ptr<shardmap::PgSession> flusher_;  // of the target, while it is compared under the fence
+  std::string source_dsn_, target_dsn_;           // of these
   bool source_swept_ = false;                     // predecessors' connections are ended
   bool target_swept_ = false;
   std::vector<MovedTable> tables_;
@@ -157,7 +174,10 @@ class Move {
   std::vector<std::size_t> whole_;                      // the tables that are compared so under the fence
   std::unique_ptr<ChangeStream> changes_;
   std::vector<RowKeys> pending_;  // for each table: told of, and not found equal since
+  std::size_t keys_at_once_ = 2000;
+  std::chrono::microseconds per_row_{};  // compared on both sides
   int copies_ = 0;
+  int losses_ = 0;
   int drains_ = 0;  // that took too long
   std::string fence_mark_;
   Leftover left_;        // of this move, on the source

@@ -70,7 +70,7 @@ Status Move::hold() {
 }
 
 Status Move::release() {
-  KG_CHECK(look_at_map());
+  KG_TRY(stored_, map_.newest(soon()));
   const auto now = stored_.map->shardlet(work().shardlet);
   if (!now || now->state != ShardletState::kHeld || now->shard != work().source) return {};
   KG_TRY(stored_, lease_.commit(
@@ -132,7 +132,7 @@ Status Move::raise() {
     KG_CHECK(hold());
     mark("held");
     FenceSpec now = spec;
-    now.mapping = stored_.map->mapping(lease_.record().map);
+    now.mapping = mapping();
     fence_mark_ = shardmap::random_uuid();
     if (online() && !tables_.empty()) now.also = mark_statement(lease_.id(), fence_mark_);
     KG_TRY(const bool raised, raise_fence(*source_, now, tuning_.fence_lock_timeout, soon()));
@@ -230,9 +230,10 @@ Status Move::cut_over() {
 // Writes go on, on the source. The triggers stay, disabled: to drop them is to wait for every transaction that
 // has read the table.
 Status Move::lower_fence() {
-  KG_CHECK(connect_source());
-  KG_CHECK(retry_locks([&] { return open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); },
-                       false));
+  KG_TRY(stored_, map_.newest(soon()));
+  KG_CHECK(open_source());
+  const auto open = [&] { return open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); };
+  if (source_) KG_CHECK(retry_locks(open, false));
   return release();
 }
 
@@ -241,7 +242,9 @@ Status Move::fence() {
   choose_verification();
   if (online() && !tables_.empty() && !(flusher_ && flusher_->good())) {
     const std::string name = job_name(stored_.map->store_id(), lease_.id());
-    KG_TRY(flusher_, open_session(stored_.map->shard(work().target)->dsn, name, lease_, soon()));
+    const shardmap::Shard& target = *stored_.map->shard(work().target);
+    KG_TRY(flusher_, open_session(target.dsn, name, lease_, soon()));
+    flusher_->call_it("shard \"" + target.name + "\"");
   }
   Status done = raise();
   if (done && !online()) {
@@ -256,8 +259,13 @@ Status Move::fence() {
   // Nothing is decided; let writers through before anything else.
   const Status down = lower_fence();
   if (down && online() && done.error().sqlstate == kTablesChanged) return copy_anew(done.error().message);
-  if (down && online() && tables_are_others()) return copy_anew();
-  const bool may_pass = done.error().sqlstate == kTooSlow || done.error().sqlstate == kFenceOpened;
+  if (down && online()) {
+    KG_TRY(const bool anew, begun_anew());
+    if (anew) return {};
+  }
+  const std::string& why_lowered = done.error().sqlstate;
+  const bool may_pass =
+      why_lowered == kTooSlow || why_lowered == kFenceOpened || why_lowered == kFollowingLost;
   const bool once_more = down && online() && may_pass && ++drains_ < kDrainsMax;
   if (down && online()) {
     const std::string why = once_more ? ": " + done.error().message : "";

@@ -24,6 +24,10 @@ Deadline soon() {
   return Deadline::in(kShardDeadline);
 }
 
+std::string called(const Shard& shard) {
+  return "shard \"" + shard.name + "\"";
+}
+
 Error of_shard(const Shard& shard, Error error) {
   if (error.sqlstate != sqlstate::kConnectionFailure) return error;
   return {std::string(sqlstate::kShardUnreachable), "shard \"" + shard.name + "\" cannot be reached",
@@ -38,21 +42,38 @@ Status Move::look_at_map() {
     if (stored_.map->shard(id) == nullptr)
       return fail(sqlstate::kUndefinedObject, "a shard of the move is gone");
   }
-  if (stored_.map->mapping(lease_.record().map) == nullptr)
-    return fail(sqlstate::kUndefinedObject, "the shard map of the move is gone");
+  if (mapping() == nullptr) return fail(sqlstate::kUndefinedObject, "the shard map of the move is gone");
   return {};
 }
 
 Status Move::connect_source() {
   KG_CHECK(look_at_map());
+  return open_source();
+}
+
+Status Move::open_source() {
+  const Shard* found = stored_.map->shard(work().source);
+  if (found == nullptr) {
+    source_.reset();
+    return {};
+  }
+  const Shard& shard = *found;
+  if (shard.dsn != source_dsn_) {
+    // What we know of it, and had there, is of another server.
+    source_.reset();
+    changes_.reset();
+    slot_.reset();
+    source_swept_ = false;
+  }
   if (source_ && source_->good()) return {};
-  const Shard& shard = *stored_.map->shard(work().source);
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   auto session = open_session(shard.dsn, name, lease_, soon());
   if (!session) return fail(of_shard(shard, session.error()));
   if (!source_swept_) KG_CHECK(end_predecessors(**session, name, soon()));
   source_swept_ = true;
   source_ = *std::move(session);
+  source_->call_it(called(shard));
+  source_dsn_ = shard.dsn;
   std::vector<MovedTable> named;
   std::vector<shardmap::Table> there;
   for (const shardmap::Table& table : work().tables) {
@@ -64,7 +85,9 @@ Status Move::connect_source() {
     there.push_back(table);
   }
   KG_TRY(version_, version_of(*source_, named, soon()));
-  KG_TRY(tables_, describe(*source_, *stored_.map->mapping(lease_.record().map), there, work().ranges, soon()));
+  tables_.clear();
+  if (mapping() == nullptr) return {};
+  KG_TRY(tables_, describe(*source_, *mapping(), there, work().ranges, soon()));
   return {};
 }
 
@@ -93,9 +116,9 @@ Status Move::delete_rows_on(PgSession& shard, shardmap::ShardId id,
     const shardmap::Table* now = stored_.map->table(table.schema, table.name);
     if (now != nullptr && now->map == table.map) table.key = now->key;
   }
-  const shardmap::Mapping& mapping = *stored_.map->mapping(lease_.record().map);
+  if (mapping() == nullptr) return {};  // dropped, when none of its tables was sharded any more
   KG_TRY(const auto described, numbered.empty() ? Result<std::vector<MovedTable>>(tables_)
-                                                : describe(shard, mapping, tables, work().ranges, soon()));
+                                                : describe(shard, *mapping(), tables, work().ranges, soon()));
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   KG_CHECK(delete_rows(stored_.map->shard(id)->dsn, name, described, tuning_, lease_));
   return {};
@@ -107,14 +130,30 @@ Status Move::delete_what_arrived() {
 
 Status Move::connect_target() {
   KG_CHECK(look_at_map());
+  return open_target();
+}
+
+Status Move::open_target() {
+  const Shard* found = stored_.map->shard(work().target);
+  if (found == nullptr) {
+    target_.reset();
+    return {};
+  }
+  const Shard& shard = *found;
+  if (shard.dsn != target_dsn_) {
+    target_.reset();
+    flusher_.reset();
+    target_swept_ = false;
+  }
   if (target_ && target_->good()) return {};
-  const Shard& shard = *stored_.map->shard(work().target);
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   auto session = open_session(shard.dsn, name, lease_, soon());
   if (!session) return fail(of_shard(shard, session.error()));
   if (!target_swept_) KG_CHECK(end_predecessors(**session, name, soon()));
   target_swept_ = true;
   target_ = *std::move(session);
+  target_->call_it(called(shard));
+  target_dsn_ = shard.dsn;
   return {};
 }
 
@@ -240,15 +279,17 @@ Status Move::drop_following() {
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   slot_.reset();
   changes_.reset();
-  if (target_ && target_->good()) KG_CHECK(drop_subscription(*target_, name, soon()));
+  Status there;
+  if (target_ && target_->good()) there = drop_subscription(*target_, name, soon());
+  // Also when the target takes no writes: the slots keep the source's log until its disk is full.
   if (source_ && source_->good()) {
     KG_CHECK(drop_slot(*source_, name, soon()));
     KG_CHECK(drop_slot(*source_, check_slot_of(name), soon()));
     KG_CHECK(drop_publication(*source_, name, soon()));
     KG_CHECK(drop_marks(*source_, lease_.id(), soon()));
   }
-  if (target_ && target_->good()) KG_CHECK(drop_marks(*target_, lease_.id(), soon()));
-  return {};
+  if (there && target_ && target_->good()) there = drop_marks(*target_, lease_.id(), soon());
+  return there;
 }
 
 // A router that died or froze may still have connections here that know nothing of the fence's meaning. They

@@ -25,6 +25,8 @@ struct MoveTuning {
   std::chrono::milliseconds slot_patience{600000};  // making a slot waits for running transactions
   // And when no more rows than these have changed and are not compared yet; it grows in the same way.
   int rows_left_max = 2000;
+  // Nor than can be compared in this time; likewise.
+  std::chrono::milliseconds compare_max{100};
   // Tables are compared as a whole under the fence, the small ones first, as long as that takes no longer.
   std::chrono::milliseconds verify_in_fence{4};
   // ---- routers

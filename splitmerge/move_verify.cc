@@ -16,9 +16,13 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kShardDeadline{15000};
-constexpr std::size_t kKeysAtOnce = 20000;
-constexpr double kRowsAMillisecond = 500;  // what is compared in it, as long as nobody has measured
+constexpr std::size_t kKeysAtOnceMax = 20000;
+constexpr milliseconds kRoundShort{250};
+constexpr milliseconds kRoundLong{1000};
+constexpr milliseconds kRoundDeadline{600000};  // rows may be large
+constexpr double kRowsAMillisecond = 500;       // what is compared in it, as long as nobody has measured
 constexpr int kCopiesMax = 10;
+constexpr int kLossesMax = 4;
 constexpr int kRoundsBeforeFence = 3;
 constexpr std::size_t kFew = 200;
 
@@ -97,13 +101,18 @@ Result<Move::Round> Move::compare_changed() {
   const std::vector<RowKeys> before = pending_;
   const std::size_t left = count_of(before);
   KG_TRY(const EndedTransactions ended, ended_transactions(*source_));
-  const std::vector<RowKeys> told = changes_->take(kKeysAtOnce - std::min(kKeysAtOnce - 1, left), &ended);
+  const std::vector<RowKeys> told = changes_->take(keys_at_once_ - std::min(keys_at_once_ - 1, left), &ended);
   for (std::size_t i = 0; i < told.size(); ++i) pending_[i].insert(told[i].begin(), told[i].end());
-  KG_TRY(const auto here, sums_of_keys(*source_, tables_, pending_, soon()));
+  const std::size_t compared = count_of(pending_);
+  const auto began = Clock::now();
+  KG_TRY(const auto here, sums_of_keys(*source_, tables_, pending_, Deadline::in(kRoundDeadline)));
   // What the source has shown is on the target when the mark is.
+  const auto looked = Clock::now();
   KG_TRY(const milliseconds lag, measure_lag(Deadline::in(tuning_.catch_up_patience)));
-  KG_TRY(const auto there, sums_of_keys(*target_, tables_, pending_, soon()));
-  Round round{lag, 0};
+  const auto arrived = Clock::now();
+  KG_TRY(const auto there, sums_of_keys(*target_, tables_, pending_, Deadline::in(kRoundDeadline)));
+  choose_keys_at_once(compared, Clock::now() - arrived + looked - began);
+  Round round{lag, 0, {}};
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     std::size_t at = 0;
     for (auto key = pending_[i].begin(); key != pending_[i].end(); ++at) {
@@ -117,7 +126,21 @@ Result<Move::Round> Move::compare_changed() {
     }
   }
   round.left += changes_->waiting();
+  round.takes = per_row_ * round.left;
   return round;
+}
+
+// Rows may be of a few bytes or of a gigabyte.
+void Move::choose_keys_at_once(std::size_t compared, Clock::duration took) {
+  if (compared == 0) return;
+  const auto each = std::chrono::duration_cast<microseconds>(took) / compared;
+  // What a few rows take in a short time is mostly the way there and back.
+  if (took > kRoundShort || each < per_row_) per_row_ = each;
+  if (took > kRoundLong) {
+    keys_at_once_ = std::max<std::size_t>(1, compared / 2);
+  } else if (took < kRoundShort) {
+    keys_at_once_ = std::min(kKeysAtOnceMax, 2 * keys_at_once_);
+  }
 }
 
 // Leaves as few as can be.
@@ -125,7 +148,7 @@ Status Move::compare_before_fence() {
   if (!online() || tables_.empty()) return {};
   for (int n = 0; n < kRoundsBeforeFence; ++n) {
     KG_TRY(const Round round, compare_changed());
-    if (round.left <= kFew) break;
+    if (round.left <= kFew && round.takes <= tuning_.compare_max) break;
   }
   return {};
 }
@@ -169,12 +192,35 @@ bool Move::tables_are_others() {
   return (here && *here) || (there && *there);
 }
 
-// TRUNCATE, ALTER, CREATE and DROP TABLE are not followed: what was copied is thrown away. Any state before the
-// fence -> preparing.
+Following Move::following() const {
+  return {job_name(stored_.map->store_id(), lease_.id()), stored_.map->shard(work().source)->name,
+          stored_.map->shard(work().target)->name, stored_.map->shard(work().source)->dsn};
+}
+
+// Empty also where nobody can tell.
+std::string Move::what_is_lost() {
+  if (tables_.empty() || !connect()) return {};
+  return lost_of(*source_, *target_, following(), soon()).value_or("");
+}
+
+Result<bool> Move::begun_anew() {
+  const bool others = tables_are_others();
+  const std::string lost = others ? "" : what_is_lost();
+  if (!others && lost.empty()) return false;
+  if (!lost.empty() && ++losses_ >= kLossesMax) {
+    return fail("55000", lost,
+                "Nothing may drop what the move has made; max_slot_wal_keep_size is to be enough for what is "
+                "written while the rows are copied (-1: no limit). Then RESUME JOB.");
+  }
+  KG_CHECK(copy_anew(others ? kAltered : lost));
+  return true;
+}
+
+// TRUNCATE, ALTER, CREATE and DROP TABLE are not followed: what was copied is thrown away. So it is when what
+// follows the source was taken away. Any state before the fence -> preparing.
 Status Move::copy_anew(const std::string& why) {
   if (++copies_ >= kCopiesMax) {
-    return fail("55000",
-                "the tables of the shardlet were emptied or altered again and again while they were copied",
+    return fail("55000", why + ", again and again while they were copied",
                 "RESUME JOB when nothing does so any more.");
   }
   slot_.reset();

@@ -223,7 +223,9 @@ Status Provision::copy_replicated() {
                      *rows.at(0).at(0),
                      &replicated_,
                      tuning_.tables_at_once,
-                     lease_.record().info.request.max_rate};
+                     lease_.record().info.request.max_rate,
+                     like_->name,
+                     fresh_->name};
   lease_.start_progress(0);
   KG_CHECK(copy_rows(copy, lease_, go_on));
   failpoint("provision: copied");

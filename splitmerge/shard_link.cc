@@ -112,7 +112,9 @@ Error RawLink::error(const PGresult* result) const {
   const char* state = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const char* primary = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const char* detail = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-  if (state != nullptr && primary != nullptr) return {state, primary, detail == nullptr ? "" : detail, "", 0};
+  const char* hint = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+  if (state != nullptr && primary != nullptr)
+    return {state, primary, detail == nullptr ? "" : detail, hint == nullptr ? "" : hint, 0};
   std::string text = connection_ == nullptr ? "out of memory" : PQerrorMessage(connection_);
   text = text.substr(0, text.find('\n'));
   return {std::string(sqlstate::kConnectionFailure), "the connection was lost: " + text, "", "", 0};

@@ -138,6 +138,10 @@ bool Session::route_script(const wire::Frame& frame, std::string_view text) {
       break;
     }
     if (known->kind == StatementKind::kSession && !txn_.open) {
+      if (changes_names(*known)) {  // what the statements behind it name is not known before it has run
+        passes = false;
+        break;
+      }
       sets = true;
       continue;
     }

@@ -112,8 +112,22 @@ std::vector<HeldUp> DeadlockRound::run(const ShardMap& map, const std::vector<He
   return ends(both);
 }
 
+// By what no two servers have in common, copies of one another included.
+void DeadlockRound::learn_servers(const ShardMap& map, Deadline deadline) {
+  servers_.clear();
+  for (const Shard* shard : map.shards()) {
+    const auto session = sessions_.at(*shard, deadline);
+    if (!session) continue;
+    const auto rows = (*session)->query(
+        "SELECT pg_catalog.pg_postmaster_start_time()::text || ' ' || pg_catalog.current_setting('port')", {},
+        deadline);
+    if (rows) servers_[shard->id] = rows->at(0).at(0).value_or("");
+  }
+}
+
 std::set<Wait> DeadlockRound::look(const ShardMap& map, const std::vector<HeldUp>& mine, Deadline deadline) {
   std::set<Wait> waits;
+  learn_servers(map, deadline);
   for (const Shard* shard : map.shards()) {
     if (Status looked = look_at(*shard, mine, &waits, deadline); !looked)
       log::debug("a shard could not be asked who waits there", {{"error", looked.error().to_string()}});
@@ -128,9 +142,12 @@ Status DeadlockRound::look_at(const Shard& shard, const std::vector<HeldUp>& min
   std::string rows;
   for (const HeldUp& transaction : mine) {
     for (const auto& [where, pid] : transaction.backends) {
-      if (where != shard.id) continue;
       const std::string name = name_of(transaction);
-      names[std::to_string(pid)] = name;
+      const auto there = servers_.find(where), here = servers_.find(shard.id);
+      const bool one_server =
+          there != servers_.end() && here != servers_.end() && there->second == here->second;
+      if (where == shard.id || one_server) names[std::to_string(pid)] = name;
+      if (where != shard.id) continue;
       rows.append(rows.empty() ? "(" : ", (")
           .append(std::to_string(pid))
           .append(", ")

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -59,11 +60,14 @@ class DeadlockRound {
   std::set<Wait> look(const shardmap::ShardMap& map, const std::vector<HeldUp>& mine, Deadline deadline);
   Status look_at(const shardmap::Shard& shard, const std::vector<HeldUp>& mine, std::set<Wait>* waits,
                  Deadline deadline);
+  void learn_servers(const shardmap::ShardMap& map, Deadline deadline);
   [[nodiscard]] std::string name_of(const HeldUp& transaction) const;
 
   bool several_routers_;
   std::string router_;  // a name of its own
   ShardSessions sessions_;
+  // Shards that are databases of one server have its processes, roles and transactions together.
+  std::map<shardmap::ShardId, std::string> servers_;
 };
 
 // A thread that does so every second while somebody waits. start() once; stop(), or the destructor, waits for

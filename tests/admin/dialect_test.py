@@ -294,6 +294,12 @@ class Dialect(unittest.TestCase):
                 session.execute("ANALYZE")
             self.assertEqual(caught.exception.sqlstate, "25001")
 
+    def test_07e_what_databases_of_one_server_share_is_not_waited_for_without_end(self):
+        """A role is all databases' of a server: made on one shard in a transaction that is open, it is in the way on the next."""
+        self.refused("CREATE ROLE somebody", "40P01")
+        self.refused(f"ALTER ROLE {READER} SET work_mem = '5MB'", "40P01")
+        self.assertEqual(admin.execute("SELECT count(*) FROM pg_roles WHERE rolname = 'somebody'").fetchone(), (0,))
+
     def test_08_clients_that_look_around(self):
         run = subprocess.run(["psql", "-XAt", "-c", r"\d orders", "-c", r"\dt", "-c", r"\d+ plans", "-c", r"\l", "-c", r"\conninfo"],
                              capture_output=True, text=True, env={**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(house.port),

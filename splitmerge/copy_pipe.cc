@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/sql_quote.h"
 #include "splitmerge/disk_space.h"
@@ -161,10 +162,18 @@ class Pipe {
     }
   }
 
+  // Binary: the end, two bytes, comes as a message of its own; where there are no rows with the beginning,
+  // which comes with the first row else.
+  static bool is_end(std::size_t size, bool first) {
+    constexpr std::size_t kBegin = 19, kEnd = 2;
+    return size == kEnd || (first && size == kBegin + kEnd);
+  }
+
   Status pump(bool text) {
     std::uint64_t rows = 0;
     std::uint64_t bytes = 0;
     std::uint64_t unsent = 0;
+    bool first = true;
     const std::uint64_t look_every =
         job_.max_rate == 0 ? kLookEveryBytes
                            : std::clamp<std::uint64_t>(job_.max_rate / kLooksASecond, 1, kLookEveryBytes);
@@ -181,7 +190,7 @@ class Pipe {
       if (row->empty()) break;
       if (PQputCopyData(to_.pg(), row->data(), static_cast<int>(row->size())) < 0)
         return of_target(fail(end_of_target()));
-      ++rows;
+      if (text || !is_end(row->size(), std::exchange(first, false))) ++rows;
       bytes += row->size();
       unsent += row->size();
       if (unsent >= kSendEveryBytes) {
@@ -194,7 +203,6 @@ class Pipe {
         if (has_failed(to_)) return of_target(fail(end_of_target()));
       }
     }
-    if (!text) rows -= std::min<std::uint64_t>(rows, 1);  // the trailer came as a message of its own
     tell();
     KG_CHECK(of_source(finish(from_, go_on_)));
     if (PQputCopyEnd(to_.pg(), nullptr) < 0) return of_target(fail(end_of_target()));

@@ -148,12 +148,10 @@ Result<std::vector<std::string>> reasons_against(PgSession& source, PgSession& t
 }
 
 Error refusal(const std::vector<std::string>& reasons) {
+  if (reasons.size() == 1) return {"55000", "the move cannot start: " + reasons[0], "", "", 0};
   std::string lines;
   for (const std::string& reason : reasons) lines += (lines.empty() ? "" : "\n") + reason;
-  const std::string message = reasons.size() == 1
-                                  ? "the move cannot start: " + reasons[0]
-                                  : "the move cannot start, for " + std::to_string(reasons.size()) + " reasons";
-  return {"55000", message, lines, "", 0};
+  return {"55000", "the move cannot start, for " + std::to_string(reasons.size()) + " reasons", lines, "", 0};
 }
 
 Status check_shards(const ShardMap& map, const JobRequest& request, Deadline deadline) {

@@ -184,6 +184,12 @@ class Dialect(unittest.TestCase):
         self.job("MOVE SHARDLET l TO SHARD s1 WITH (wait = true, mode = offline)")
         self.job("MERGE SHARDLETS l, r INTO a WITH (wait = true)")
         self.assertEqual(set(self.shardlets()), {"a", "z"})
+        # Rows are counted right at a rate at which each of them is waited for.
+        admin.execute("CREATE SHARDLET tiny OF tenants FOR VALUES FROM (5000) TO (6000) ON SHARD s1")
+        admin.execute("INSERT INTO orders VALUES (5000, 1, 'x')")
+        self.assertRegex(self.job("MOVE SHARDLET tiny TO SHARD s2 WITH (wait = true, max_rate = 100)")["progress"], "^1 of 1 rows, ")
+        admin.execute("DELETE FROM orders WHERE tenant_id = 5000")
+        admin.execute("DROP SHARDLET tiny")
         self.assertEqual(admin.execute("SELECT count(*), count(DISTINCT tenant_id) FROM orders").fetchone(), (150, 3))
         for n, rows in ((1, 100), (2, 50), (3, 0)):
             with house.shard(n) as shard:

@@ -196,7 +196,7 @@ struct Converter {
     table.kind = s->placement->replicated ? shardmap::TableKind::kReplicated : shardmap::TableKind::kSharded;
     table.map = text(s->placement->map);
     table.key = texts(s->placement->columns);
-    return command::PlaceTable{std::move(table)};
+    return command::PlaceTable{std::move(table), s->if_exists};
   }
   Result<Command> operator()(const parser::SplitShardlet* s) const {
     JobRequest request{.type = JobType::kSplit, .shardlets = {text(s->name)}, .to = text(s->to_shard)};

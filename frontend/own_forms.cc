@@ -62,6 +62,25 @@ std::string beginning(std::string_view text) {
   return words;
 }
 
+constexpr std::string_view kPlaced =
+    "CREATE TABLE name (...) SHARD BY map (column, ...), or CREATE TABLE name (...) REPLICATED; ALTER TABLE "
+    "name SHARD "
+    "BY map (column, ...), or ALTER TABLE name REPLICATED";
+
+// Whether the words that PostgreSQL does not know and that place a table are in it.
+bool places(std::string_view text, std::string_view words) {
+  if (!words.starts_with("create ") && !words.starts_with("alter table ")) return false;
+  parser::Scanner scanner(text, true);
+  for (bool shard = false;;) {
+    const parser::Token token = scanner.next();
+    const std::string_view word = token.of(text);
+    if (word.empty()) return false;
+    if (parser::is_keyword(text, token, "replicated") || (shard && parser::is_keyword(text, token, "by")))
+      return true;
+    shard = parser::is_keyword(text, token, "shard");
+  }
+}
+
 bool is_job(std::string_view begin) {
   return begin == "split" || begin.starts_with("merge") || begin == "move shardlet";
 }
@@ -77,7 +96,10 @@ std::optional<Error> misspelt(std::string_view text, const Error& problem) {
         "The form is: " + std::string(form.form) + (is_job(form.begin) ? std::string(kOptions) : "") + ".";
     return error;
   }
-  return std::nullopt;
+  if (!places(text, words)) return std::nullopt;
+  Error error = problem;
+  error.hint = "The forms are: " + std::string(kPlaced) + ".";
+  return error;
 }
 
 Error no_such_setting(std::string_view name) {

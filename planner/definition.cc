@@ -103,6 +103,10 @@ std::optional<shardmap::Table> Utilities::placement(const parser::CreateTable& t
 
 void Utilities::operator()(const parser::CreateTable* table) {
   if (table->temporary) {
+    if (table->placement != nullptr)
+      return refuse(refused(
+          "a temporary table that is sharded or replicated",
+          "Leave TEMPORARY out; or leave its placing out: then it is this session's own, on one shard."));
     if (!hides_placed(table->name)) at_home();
     return;
   }

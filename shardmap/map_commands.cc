@@ -86,7 +86,7 @@ Status check_placement(const ShardMap& map, const Table& table, Deadline deadlin
         continue;
       }
       Error error = fits.error();
-      error.detail = "on shard \"" + shard->name + "\"";
+      error.detail = "So it is on shard \"" + shard->name + "\".";
       return fail(std::move(error));
     }
     anywhere = true;

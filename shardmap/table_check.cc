@@ -32,13 +32,13 @@ std::string meant(PgSession& session, std::string_view name, const std::string& 
   return near.empty() ? "" : "Did you mean \"" + near + "\"?";
 }
 
-Error no_table(PgSession& session, const Table& table, const std::string& where, Deadline deadline) {
+Error no_table(PgSession& session, const Table& table, Deadline deadline) {
   const std::string tables =
       "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
       "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'kintsugi') "
       "AND n.nspname NOT LIKE 'pg\\_t%' LIMIT 20000";
   return {.sqlstate = "42P01",
-          .message = "table " + table.display() + " does not exist" + where,
+          .message = "table " + table.display() + " does not exist",
           .hint = meant(session, table.schema + "." + table.name, tables, {}, deadline)};
 }
 
@@ -76,7 +76,7 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
              "c.relnamespace JOIN pg_database d ON d.datname = current_database() WHERE n.nspname = $1 AND "
              "c.relname = $2 AND c.relkind IN ('r', 'p')",
              {SqlValue::text(table.schema), SqlValue::text(table.name)}, deadline));
-  if (there.empty()) return fail(no_table(session, table, " on the shard", deadline));
+  if (there.empty()) return fail(no_table(session, table, deadline));
   if (*there[0][1] != "UTF8") {
     return fail(sqlstate::kNotSupported,
                 "the database has the encoding " + *there[0][1] + "; a shard must have UTF8");
@@ -193,7 +193,7 @@ Status check_copies(const ShardMap& map, const Table& table, Deadline deadline) 
     auto rows = (*session)->query(sums, {}, deadline);
     if (!rows) {
       if (rows.error().sqlstate != "42P01") return fail(rows.error());
-      if (!at_home) return fail(no_table(**session, table, "", deadline));
+      if (!at_home) return fail(no_table(**session, table, deadline));
       return fail(
           "55000", "table " + table.display() + " is not on shard \"" + shard->name + "\"",
           "Make it there with the same rows; or make a table with CREATE TABLE ... REPLICATED, and fill it "

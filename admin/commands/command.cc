@@ -127,7 +127,8 @@ struct Describer {
     return std::string("DROP SHARDLET ") + if_exists(c.if_exists) + named(c.name);
   }
   std::string operator()(const PlaceTable& c) const {
-    std::string text = "ALTER TABLE " + named(c.table.schema) + "." + named(c.table.name);
+    std::string text = std::string("ALTER TABLE ") + if_exists(c.if_exists) + named(c.table.schema) + "." +
+                       named(c.table.name);
     if (c.table.kind == shardmap::TableKind::kReplicated) return text + " REPLICATED";
     return text + " SHARD BY " + named(c.table.map) + " " + list(c.table.key, named);
   }

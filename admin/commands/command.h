@@ -66,6 +66,7 @@ struct DropShardlet {
 // Takes a table that the shards have into the map, or says that it is replicated.
 struct PlaceTable {
   shardmap::Table table;
+  bool if_exists = false;
 };
 // It is a home table again; its rows are not touched.
 struct UnplaceTable {

@@ -96,7 +96,7 @@ struct Changer {
     return unless(c.if_exists, sqlstate::kUndefinedObject, made(map().drop_shardlet(c.name, run.deadline)));
   }
   Result<CommandResult> operator()(const PlaceTable& c) const {
-    return made(map().shard_table(c.table, run.deadline));
+    return unless(c.if_exists, "42P01", made(map().shard_table(c.table, run.deadline)));
   }
   Result<CommandResult> operator()(const UnplaceTable& c) const {
     return unless(c.if_exists, sqlstate::kUndefinedObject,

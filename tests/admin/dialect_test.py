@@ -121,6 +121,13 @@ class Dialect(unittest.TestCase):
             shard.execute("INSERT INTO lines VALUES (1, 1), (999, 2)")
         admin.execute("ALTER TABLE lines SHARD BY tenants (tenant_id)")
         admin.execute("ALTER TABLE rates REPLICATED")
+        notices = []
+        admin.add_notice_handler(lambda said: notices.append(said.message_primary))
+        self.assertEqual(admin.execute("ALTER TABLE IF EXISTS nothing SHARD BY tenants (tenant_id)").statusmessage, "ALTER TABLE")
+        self.assertEqual(notices, ["table public.nothing does not exist, skipping"])
+        self.assertEqual(self.refused("ALTER TABLE nothing SHARD BY tenants (tenant_id)", "42P01", "table public.nothing does not exist").message_detail,
+                         'So it is on shard "s1".')
+        self.refused("ALTER TABLE nothing REPLICATED", "42P01")
         self.assertEqual(admin.execute("SHOW SHARDED TABLES").fetchall(),
                          [("public.lines", "sharded", "tenants", "tenant_id"), ("public.orders", "sharded", "tenants", "tenant_id"),
                           ("public.plans", "replicated", None, None), ("public.rates", "replicated", None, None)])
@@ -260,7 +267,8 @@ class Dialect(unittest.TestCase):
         for sql, form in (("SPLIT SHARDLET a AT (500) INTO (l)", "SPLIT SHARDLET name [AT (key)]"), ("MOVE SHARDLET a TO s2", "MOVE SHARDLET name TO SHARD shard"),
                           ("ALTER SHARDLET a SET SLEEPING", "ONLINE | READ ONLY"), ("CREATE SHARD s9", "CREATE SHARD name DSN"),
                           ("create  shard /* ! */ map x by ring (int)", "BY RANGE | LIST"), ("SHOW SHARDLET a", "SHOW SHARDLETS [OF map]"),
-                          ("CANCEL 5", "CANCEL JOB number"), ("DRAIN s1", "DRAIN SHARD name"), ("SHOW JOB", "")):
+                          ("CANCEL 5", "CANCEL JOB number"), ("CREATE TABLE t (tenant_id bigint) SHARD BY tenants", "SHARD BY map (column, ...)"),
+                          ("CREATE TABLE t SHARD BY tenants (x) AS SELECT 1 AS x", "SHARD BY map (column, ...)"), ("ALTER TABLE t SHARD BY (x)", "SHARD BY map (column, ...)"), ("DRAIN s1", "DRAIN SHARD name"), ("SHOW JOB", "")):
             for prepared in (False, True):
                 with self.subTest(sql, prepared=prepared), self.assertRaises(psycopg.Error) as caught:
                     admin.execute(sql, prepare=prepared)

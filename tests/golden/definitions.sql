@@ -791,3 +791,7 @@ CREATE TABLE events_2030 PARTITION OF events (EXCLUDE USING btree (kind WITH =))
 -- refused 0A000: EXCLUDE of the sharded table public.events without its sharding key, which would hold on each shard alone
 --   hint: Put the key into it: day WITH =.
 
+CREATE TEMP TABLE t (tenant_id bigint) SHARD BY tenants (tenant_id)
+-- refused 0A000: a temporary table that is sharded or replicated
+--   hint: Leave TEMPORARY out; or leave its placing out: then it is this session's own, on one shard.
+

@@ -1,4 +1,6 @@
 // kintsugi map list|create|drop|show|export|import, kintsugi lookup
+#include <sys/stat.h>
+
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -43,7 +45,9 @@ int export_file(Talk& talk, const Values& values) {
     std::cout << reply->text;
     return kDone;
   }
+  const mode_t before = umask(077);  // it holds passwords
   std::ofstream out(values.file, std::ios::trunc);
+  umask(before);
   out << reply->text;
   out.close();
   if (!out) return talk.failed({.sqlstate = "58000", .message = "cannot write " + values.file});

@@ -37,6 +37,7 @@ struct MapFeed::Shared {
   std::uint64_t seen = 0;              // guarded
   std::atomic<bool> stop{false};
   std::atomic<bool> reachable{false};
+  std::atomic<bool> replaced{false};  // an empty store stands where that of our map was
   std::atomic<Clock::rep> lease_end{0};
 
   std::unique_ptr<SqliteStore> replica;  // of the watching thread
@@ -46,6 +47,7 @@ struct MapFeed::Shared {
   void watch();
   void beat();
   Status catch_up(MapStore& store);
+  bool is_replaced(const StoredMap& known, const StoredMap& stored);
   Status heal_history(MapStore& store, StoredMap& stored, std::uint64_t known);
   void hand_over(const StoredMap& stored);
   void deliver_replica_unless_delivered(const StoredMap& kept);
@@ -79,11 +81,31 @@ void MapFeed::Shared::deliver_replica_unless_delivered(const StoredMap& kept) {
     const std::lock_guard lock(mutex);
     if (delivered) return;
   }
-  log::warning("the map store is away; starting from the replica",
-               {{"router", options.router}, {"epoch", kept.map->epoch()}});
+  if (!replaced) {
+    log::warning("the map store is away; starting from the replica",
+                 {{"router", options.router}, {"epoch", kept.map->epoch()}});
+  }
   deliver(kept.map);
   const std::lock_guard lock(mutex);
   delivered = true;
+}
+
+// An empty store, in which nobody has made anything yet, is not a newer version of a map: its file was lost, or
+// its database. What this router knows goes on until somebody fills the store.
+bool MapFeed::Shared::is_replaced(const StoredMap& known, const StoredMap& stored) {
+  const auto nothing_in = [](const ShardMap& map) { return map.shards().empty() && map.mappings().empty(); };
+  const bool is = known.map && !nothing_in(*known.map) && nothing_in(*stored.map) &&
+                  known.map->store_id() != stored.map->store_id();
+  if (is && !replaced) {
+    log::error(
+        "the map store is empty, and not the one that this router knew; routing goes on with the map as it is",
+        {{"router", options.router},
+         {"epoch", known.map->epoch()},
+         {"hint", "kintsugi recover rebuild fills the store from the shards"}});
+  }
+  replaced = is;
+  changed.notify_all();
+  return is;
 }
 
 // The store's history is not the one that we know: a fail-over lost commits, or another store stands there.
@@ -145,6 +167,8 @@ Status MapFeed::Shared::catch_up(MapStore& store) {
     }
   }
   KG_TRY(StoredMap stored, store.load(Deadline::in(kStoreDeadline)));
+  if (is_replaced(known, stored))
+    return fail(sqlstate::kMapReadOnly, "the map store is another one, and empty");
   if (known.map && stored.map->epoch() == known.map->epoch() && stored.token == known.token && !first)
     return {};
   if (known.map && known.map->epoch() >= stored.map->epoch() && !known.token.empty()) {
@@ -208,6 +232,7 @@ bool MapFeed::Shared::renew(MapStore& store, std::uint64_t epoch, std::uint64_t 
   const auto sent = Clock::now();
   const bool lapsed = sent.time_since_epoch().count() >= lease_end.load();
   if (!store.put_notes({note_of(epoch, seen_epoch)}, Deadline::in(kBeatDeadline))) return false;
+  if (replaced) return false;
   // From here on whoever changes the map waits for us. What was changed while we were not waited for, we must
   // have.
   if (lapsed) {
@@ -287,7 +312,7 @@ Result<std::unique_ptr<MapFeed>> MapFeed::start(MapFeedOptions options, Deliver 
   its.watcher = std::thread([&its] { its.watch(); });
   {
     std::unique_lock lock(its.mutex);
-    its.changed.wait_for(lock, its.options.start_patience, [&its] { return its.delivered; });
+    its.changed.wait_for(lock, its.options.start_patience, [&its] { return its.delivered || its.replaced; });
     if (!its.delivered && kept.token.empty()) {
       lock.unlock();
       return fail(sqlstate::kConnectionFailure,

@@ -3,7 +3,7 @@
 //
 // Owned by the program; has two threads of its own and three connections to the store. Maps are handed over
 // on one of them, in rising epochs, never two at once; all other calls are for any thread. While the store is
-// away the map stays, and `lease_valid()` soon says no.
+// away the map stays, and `lease_valid()` soon says no; so it is while an empty store stands where another was.
 #pragma once
 
 #include <chrono>

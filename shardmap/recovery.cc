@@ -341,8 +341,9 @@ Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std:
   if (dsns.empty())
     return fail(sqlstate::kInvalidParameter, "a store is rebuilt from its shards: name each DSN");
   KG_TRY(const StoredMap stored, store.load(deadline));
-  if (stored.map->epoch() != 0)
-    return fail("55000", "the map store is not empty: it is at epoch " + std::to_string(stored.map->epoch()));
+  if (!stored.map->shards().empty() || !stored.map->mappings().empty())
+    return fail("55000", "the map store is not empty: it has " + std::to_string(stored.map->shards().size()) +
+                             " shards and " + std::to_string(stored.map->mappings().size()) + " maps");
   std::vector<Source> sources;
   for (const std::string& dsn : dsns) {
     KG_TRY(LocalMap local, LocalMap::connect(dsn, shard_deadline(deadline)));
@@ -380,7 +381,8 @@ Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std:
     if (shard.state.value_or(ShardState::kOnline) != ShardState::kOnline)
       edit.operations.emplace_back(edit::AlterShard{shard.shard_name, {}, {}, {}, shard.state});
   }
-  KG_TRY(const int later, commit_for_all(store, *stored.map, std::move(edit), made.newest, all, deadline));
+  const std::uint64_t newest = std::max(made.newest, stored.map->epoch());
+  KG_TRY(const int later, commit_for_all(store, *stored.map, std::move(edit), newest, all, deadline));
   tell_of(later, told);
   return told;
 }

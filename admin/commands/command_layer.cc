@@ -141,6 +141,25 @@ Result<CommandResult> check(MapStore& store, const Check& request, Deadline dead
   return result;
 }
 
+// An empty store that stands where that of this router's map was is filled first: a change would make another
+// map of it. While it is so the lease is not valid (shardmap/map_feed.h).
+Status is_ours(MapStore& store, const Surroundings& around, Deadline deadline) {
+  if (!around.lease_valid || around.lease_valid()) return {};
+  const MapPtr known = around.map();
+  if (known->shards().empty() && known->mappings().empty()) return {};
+  KG_TRY(const shardmap::StoredMap stored, store.load(deadline.sooner(Deadline::in(kShowPatience))));
+  const bool empty = stored.map->shards().empty() && stored.map->mappings().empty();
+  if (!empty || stored.map->store_id() == known->store_id()) return {};
+  return fail(
+      sqlstate::kMapReadOnly, "the map store is empty, and not the one that this router knew",
+      "kintsugi recover rebuild fills it from the shards; kintsugi map import from a file. Routing goes on "
+      "meanwhile.");
+}
+
+bool fills_a_store(const Command& command) {
+  return std::holds_alternative<Rebuild>(command) || std::holds_alternative<Import>(command);
+}
+
 }  // namespace
 
 std::vector<ResultColumn> columns_of(const Command& command) {
@@ -181,10 +200,12 @@ Result<CommandResult> CommandLayer::run(const Command& command, const Actor& act
     return fail(denied);
   }
   Result<CommandResult> done =
-      only_looks(command) ? look(command, actor, run)
-                          : change(describe(command), actor, run, [&](MapStore& opened) {
-                              return std::visit(Changer{opened, actor.face, run, *surroundings_}, command);
-                            });
+      only_looks(command)
+          ? look(command, actor, run)
+          : change(describe(command), actor, run, [&](MapStore& opened) -> Result<CommandResult> {
+              if (!fills_a_store(command)) KG_CHECK(is_ours(opened, *surroundings_, run.deadline));
+              return std::visit(Changer{opened, actor.face, run, *surroundings_}, command);
+            });
   if (!done) return fail(with_what_was_meant(std::move(done).error(), *surroundings_->map()));
   if (done->tag.empty()) done->tag = tag_of(command);
   return done;
@@ -237,14 +258,17 @@ void CommandLayer::note(const std::string& what, const Actor& actor, const Error
 
 Result<CommandResult> CommandLayer::record_table(const shardmap::Table& table, const std::string& what,
                                                  const Actor& actor, const CommandRun& run) {
-  return change(what, actor, run,
-                [&](MapStore& opened) { return made(MapCommands(opened).put_table(table, run.deadline)); });
+  return change(what, actor, run, [&](MapStore& opened) -> Result<CommandResult> {
+    KG_CHECK(is_ours(opened, *surroundings_, run.deadline));
+    return made(MapCommands(opened).put_table(table, run.deadline));
+  });
 }
 
 Result<CommandResult> CommandLayer::forget_table(const std::string& schema, const std::string& name,
                                                  const std::string& what, const Actor& actor,
                                                  const CommandRun& run) {
-  return change(what, actor, run, [&](MapStore& opened) {
+  return change(what, actor, run, [&](MapStore& opened) -> Result<CommandResult> {
+    KG_CHECK(is_ours(opened, *surroundings_, run.deadline));
     return made(MapCommands(opened).drop_table(schema, name, run.deadline));
   });
 }

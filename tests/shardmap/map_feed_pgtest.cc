@@ -253,6 +253,36 @@ TEST_F(MapFeedTest, ALostHistoryIsLiftedAboveWhatRoutersKnew) {
   EXPECT_EQ(must(open(cluster.dsn())->load(soon())).map->epoch(), 6U);
 }
 
+// Its file was deleted, or its database made anew: that is no reason to forget where the rows are.
+TEST_F(MapFeedTest, AnEmptyStoreInAnothersPlaceTakesNothingAway) {
+  StoredMap map;
+  {
+    Router router("sqlite:map.db", directory_, "r");
+    const auto store = open("sqlite:map.db");
+    map = must(store->commit(must(store->load(soon())), contract::first_edit(), {}, soon()));
+    ASSERT_TRUE(within(5s, [&] { return router.newest()->epoch() == map.map->epoch(); }));
+  }
+  for (const char* file : {"map.db", "map.db-wal", "map.db-shm"})
+    std::filesystem::remove(directory_ + "/" + file);
+  Router router("sqlite:map.db", directory_, "r", 500ms);
+  const auto store = open("sqlite:map.db");
+  const StoredMap empty = must(store->load(soon()));
+  EXPECT_NE(empty.map->store_id(), map.map->store_id());
+  // It says that it is alive, so that it is waited for, and is careful all the same.
+  ASSERT_TRUE(within(5s, [&] { return shardmap::routers(*store, soon())->size() == 1U; }));
+  EXPECT_EQ(export_map(*router.newest()), export_map(*map.map));
+  EXPECT_FALSE(router.feed().lease_valid());
+  EXPECT_FALSE(router.feed().store_reachable());
+  EXPECT_EQ(must(store->load(soon())).map->epoch(), 0U);  // nor is anything written into it
+  // Filled, it is the store from then on.
+  const StoredMap filled = must(store->commit(empty, shard_edit("x"), {}, soon()));
+  EXPECT_TRUE(within(10s, [&] { return router.newest()->store_id() == filled.map->store_id(); }));
+  EXPECT_NE(router.newest()->shard_named("x"), nullptr);
+  EXPECT_GT(router.newest()->epoch(), map.map->epoch());
+  EXPECT_TRUE(within(10s, [&] { return router.feed().lease_valid(); }));
+  EXPECT_EQ(router.disorder(), 0);
+}
+
 // A router that was frozen: the others see that it is gone, and it does not trust itself before it has the
 // newest map.
 TEST_F(MapFeedTest, AFrozenRouterIsNoticedAndWakesWithCare) {

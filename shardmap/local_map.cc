@@ -13,6 +13,9 @@
 namespace kintsugi::shardmap {
 namespace {
 
+constexpr std::string_view kNoShard =
+    "the database is no shard: it has no schema kintsugi, or nothing in it says whose it is";
+
 // A row of kintsugi.owned.
 struct OwnedRow {
   std::string map, low, high, name;
@@ -57,6 +60,10 @@ Status in_batches(PgSession& session, const std::vector<OwnedRow>& rows, const s
   return {};
 }
 
+tl::unexpected<Error> damaged(const std::string& what) {
+  return fail("XX001", "its local map is damaged: " + what);
+}
+
 Result<std::size_t> schema_version(PgSession& session, Deadline deadline) {
   KG_TRY(const auto rows, session.query("SELECT max(version) FROM kintsugi.schema_version", {}, deadline));
   return std::stoul(rows.at(0).at(0).value_or("0"));
@@ -73,8 +80,9 @@ Error another_shard(const ShardIdentity& found) {
           .message = "the database is already shard \"" + found.shard_name + "\" of map store " +
                      found.store_id + " (identity " + found.shard_id + ")",
           .hint =
-              "One database is one shard of one map store. If it is no longer used there, drop its schema "
-              "kintsugi."};
+              "One database is one shard of one map store. If that store is lost, kintsugi recover rebuild "
+              "makes this one "
+              "anew from its shards; if the database is no longer used there, drop its schema kintsugi."};
 }
 
 }  // namespace
@@ -104,7 +112,8 @@ Result<std::optional<ShardIdentity>> LocalMap::identity(Deadline deadline) {
                          {}, deadline));
   if (rows.empty()) return Answer();
   const PgRow& row = rows[0];
-  ShardIdentity found{*row[0], *row[1], *row[2], std::stoull(*row[3]), {}, {}};
+  const auto epoch = static_cast<std::uint64_t>(std::max<std::int64_t>(std::stoll(*row[3]), 0));
+  ShardIdentity found{*row[0], *row[1], *row[2], epoch, {}, {}};
   if (row[4]) found.home = *row[4] == "true";
   if (row[5]) found.state = shard_state_named(*row[5]);
   return Answer(std::move(found));
@@ -113,8 +122,9 @@ Result<std::optional<ShardIdentity>> LocalMap::identity(Deadline deadline) {
 Status LocalMap::need_identity(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
   KG_TRY(const auto found, identity(deadline));
   if (!found) {
-    return fail("55000", "the database is no shard: it has no schema kintsugi",
-                "Attach it again, or look whether the DSN leads to the right database.");
+    return fail("55000", std::string(kNoShard),
+                "Look whether the DSN leads to the right database; if it does, kintsugi recover resolve --from "
+                "store makes its local map anew.");
   }
   if (found->store_id != store_id || found->shard_id != shard_id) return fail(another_shard(*found));
   return {};
@@ -133,9 +143,11 @@ Status upgrade_local_map(PgSession& session, Deadline deadline) {
   return version >= sql_scripts::shard().size() ? Status{} : migrate(session, deadline);
 }
 
-Status LocalMap::adopt(const std::string& store_id, const std::string& shard_id, Deadline deadline) {
+Status LocalMap::adopt(const std::string& store_id, const std::string& shard_id, const std::string& shard_name,
+                       Deadline deadline) {
   KG_TRY(const auto found, identity(deadline));
-  KG_CHECK(need_identity(found ? found->store_id : store_id, shard_id, deadline));
+  if (!found) return claim(store_id, shard_id, shard_name, deadline);
+  KG_CHECK(need_identity(found->store_id, shard_id, deadline));
   return session_->run("UPDATE kintsugi.identity SET store_id = $1 WHERE shard_id = $2",
                        {SqlValue::text(store_id), SqlValue::text(shard_id)}, deadline);
 }
@@ -196,10 +208,15 @@ Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline dead
       [&]() -> Status {
         KG_CHECK(need_identity(map.store_id(), shard.identity, deadline));
         KG_TRY(const auto now, session_->query("SELECT epoch FROM kintsugi.identity FOR UPDATE", {}, deadline));
-        if (std::stoull(*now.at(0).at(0)) >= map.epoch()) return {};
-        KG_TRY(const LocalContents have, read(deadline));
+        if (std::stoll(*now.at(0).at(0)) >= static_cast<std::int64_t>(map.epoch())) return {};
+        auto have = read(deadline);
+        if (!have && have.error().sqlstate != "XX001") return fail(have.error());
+        if (!have) {  // somebody has changed it by hand: nothing of it is believed
+          KG_CHECK(session_->run("DELETE FROM kintsugi.owned", {}, deadline));
+          have = LocalContents{};
+        }
         const LocalContents want = contents_of(map, shard);
-        const std::set<OwnedRow> old_rows = rows_of(have);
+        const std::set<OwnedRow> old_rows = rows_of(*have);
         const std::set<OwnedRow> new_rows = rows_of(want);
         std::vector<OwnedRow> gone, come;
         std::set_difference(old_rows.begin(), old_rows.end(), new_rows.begin(), new_rows.end(),
@@ -248,17 +265,18 @@ Status LocalMap::bring_to(const ShardMap& map, const Shard& shard, Deadline dead
 Result<LocalContents> LocalMap::read(Deadline deadline) {
   LocalContents contents;
   KG_TRY(auto found, identity(deadline));
-  if (!found) return fail("55000", "the database is no shard: it has no schema kintsugi");
+  if (!found) return fail("55000", std::string(kNoShard));
   contents.identity = *std::move(found);
   KG_TRY(const auto maps,
          session_->query("SELECT name, kind, key_types FROM kintsugi.map ORDER BY name COLLATE \"C\"", {},
                          deadline));
   for (const PgRow& row : maps) {
     const auto kind = map_kind_named(*row[1]);
-    if (!kind) return fail("XX001", "the local map names an unknown kind of map: " + *row[1]);
-    KG_TRY(const Json json, parse_json(*row[2]));
-    KG_TRY(KeyTypes types, types_from_json(json));
-    contents.mappings.push_back({*row[0], *kind, std::move(types), {}});
+    if (!kind) return damaged("map " + *row[0] + " is of the unknown kind " + *row[1]);
+    const auto json = parse_json(*row[2]);
+    auto types = json ? types_from_json(*json) : fail(json.error());
+    if (!types) return damaged("map " + *row[0] + " has key types that cannot be read: " + *row[2]);
+    contents.mappings.push_back({*row[0], *kind, *std::move(types), {}});
   }
   KG_TRY(
       const auto owned,
@@ -269,8 +287,11 @@ Result<LocalContents> LocalMap::read(Deadline deadline) {
     const auto mapping = std::find_if(contents.mappings.begin(), contents.mappings.end(),
                                       [&row](const LocalMapping& each) { return each.name == *row[0]; });
     if (mapping == contents.mappings.end())
-      return fail("XX001", "the local map owns a shardlet of the unknown map " + *row[0]);
-    const auto state = static_cast<ShardletState>(std::stoul(*row[4]));
+      return damaged("it owns shardlet " + *row[3] + " of map " + *row[0] + ", which it does not know");
+    const long state_number = std::stol(*row[4]);
+    if (state_number < 0 || state_number > static_cast<long>(ShardletState::kHeld))
+      return damaged("shardlet " + *row[3] + " is in the unknown state " + *row[4]);
+    const auto state = static_cast<ShardletState>(state_number);
     if (mapping->kind != MapKind::kList) {
       mapping->owned.push_back(
           {*row[3], *row[0], bytes_of_bytea(*row[1]), bytes_of_bytea(*row[2]), {}, 0, state});
@@ -286,10 +307,11 @@ Result<LocalContents> LocalMap::read(Deadline deadline) {
                          {}, deadline));
   for (const PgRow& row : tables) {
     const auto kind = table_kind_named(*row[2]);
-    if (!kind) return fail("XX001", "the local map names an unknown kind of table: " + *row[2]);
-    KG_TRY(const Json json, parse_json(*row[4]));
-    KG_TRY(std::vector<std::string> key, texts_from_json(json));
-    contents.tables.push_back({*row[0], *row[1], *kind, *row[3], std::move(key)});
+    if (!kind) return damaged("table " + *row[0] + "." + *row[1] + " is of the unknown kind " + *row[2]);
+    const auto json = parse_json(*row[4]);
+    auto key = json ? texts_from_json(*json) : fail(json.error());
+    if (!key) return damaged("table " + *row[0] + "." + *row[1] + " has key columns that cannot be read");
+    contents.tables.push_back({*row[0], *row[1], *kind, *row[3], *std::move(key)});
   }
   return contents;
 }

@@ -62,10 +62,12 @@ class LocalMap {
   // when the shard has a later epoch. 55000 when this is another shard.
   Status bring_to(const ShardMap& map, const Shard& shard, Deadline deadline);
 
-  // For repairs: the shard with this identity is this store's from now on, whose ever it was. What it owns
-  // stays as it is until bring_to().
-  Status adopt(const std::string& store_id, const std::string& shard_id, Deadline deadline);
+  // For repairs: the shard with this identity is this store's from now on, whose ever it was; a database that
+  // says of no shard that it is one becomes it. What it owns stays as it is until bring_to().
+  Status adopt(const std::string& store_id, const std::string& shard_id, const std::string& shard_name,
+               Deadline deadline);
 
+  // 55000: there is none. XX001: it says what makes no sense, as after a change by hand.
   Result<LocalContents> read(Deadline deadline);
 
   // For checks of the rows themselves.

@@ -320,7 +320,7 @@ Status MapChange::adopt(const StoredMap& stored, const Note& note, Deadline dead
     if (shard->identity != note.key) continue;
     auto local = LocalMap::connect(shard->dsn, deadline);
     if (!local) return fail(unreachable(shard->name, local.error()));
-    KG_CHECK(local->adopt(stored.map->store_id(), note.key, deadline));
+    KG_CHECK(local->adopt(stored.map->store_id(), note.key, shard->name, deadline));
     failpoint("adopt: after adoption");
   }
   return store_.put_notes({{kAdopt, note.key, {}, note.body}}, deadline);
@@ -382,23 +382,14 @@ bool owns_the_same(const LocalContents& one, const LocalContents& other) {
 Status has_nothing_of_others(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline) {
   KG_TRY(const LocalContents contents, local.read(deadline));
   if (owns_the_same(contents, contents_of(map, shard))) return {};
-  for (const Table* table : map.tables()) {
-    if (table->kind != TableKind::kSharded) continue;
-    const auto keys = misplaced_keys(local, map, shard, *table, 1, deadline);
-    if (!keys && keys.error().sqlstate == "42P01") continue;  // younger than the backup: the check tells
-    if (!keys) return fail(keys.error());
-    if (keys->empty()) continue;
-    const MisplacedKey& key = keys->front();
-    return fail(Error{
-        .sqlstate = "55000",
-        .message = "the database has rows of other shards: table " + table->display() + " has key " + key.key +
-                   ", which " +
-                   (key.belongs.empty() ? "no shardlet has" : "belongs on shard \"" + key.belongs + "\""),
-        .detail = "It is older than the shard map, and statements over all shards would see such rows twice.",
-        .hint = "Delete them in that database, in each sharded table whatever is not of shard \"" + shard.name +
-                "\" now (SHOW SHARDLETS), then attach it."});
-  }
-  return {};
+  KG_TRY(const std::string row, row_of_others(local, map, shard, deadline));
+  if (row.empty()) return {};
+  return fail(Error{
+      .sqlstate = "55000",
+      .message = "the database has rows of other shards: " + row,
+      .detail = "It is older than the shard map, and statements over all shards would see such rows twice.",
+      .hint = "Delete them in that database, in each sharded table whatever is not of shard \"" + shard.name +
+              "\" now (SHOW SHARDLETS), then attach it."});
 }
 
 }  // namespace
@@ -410,7 +401,11 @@ Result<MapPtr> MapChange::reattach_shard(const std::string& name, const std::str
   auto local = LocalMap::connect(dsn, shard_deadline(deadline));
   if (!local) return fail(unreachable(name, local.error()));
   KG_TRY(const auto found, local->identity(shard_deadline(deadline)));
-  if (!found) return fail("55000", "the database is no shard: it has no schema kintsugi");
+  if (!found) {
+    return fail(
+        "55000", "the database there is no shard: it has no schema kintsugi, or nothing in it says whose it is",
+        "A copy of a shard needs that schema too (pg_basebackup, or pg_dump of all of the shard's database).");
+  }
   if (found->store_id != base.map->store_id() || found->shard_id != shard->identity) {
     return fail("55000", "the database is shard \"" + found->shard_name + "\" (identity " + found->shard_id +
                              "), not shard \"" + name + "\" (identity " + shard->identity + ")");

@@ -223,37 +223,91 @@ void tell_of(int later, std::vector<std::string>& told) {
   if (later > 0) told.push_back(std::to_string(later) + " shards do not answer and follow when they do");
 }
 
-Result<std::vector<std::string>> resolve_from_store(MapStore& store, const ShardMap& map, bool dry_run,
-                                                    Deadline deadline) {
+// What is to be done so that the local maps say what the store says, and why.
+struct FromStore {
+  const ShardMap& map;
+  Deadline deadline;
   std::vector<std::string> told;
-  std::vector<ShardIdentity> others;
-  std::uint64_t newest = 0;
+  std::vector<ShardIdentity> others;  // shards that become this store's
+  std::uint64_t newest = 0;           // the highest epoch that a local map has
   bool differ = false;
-  for (const Shard* shard : map.shards()) {
-    auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
+
+  void settle(const Shard& shard, const std::string& what) {
+    told.push_back("shard \"" + shard.name + "\": " + what);
+    differ = true;
+  }
+  Status look_at(const Shard& shard) {
+    auto local = LocalMap::connect(shard.dsn, shard_deadline(deadline));
     if (!local) {
-      told.push_back("shard \"" + shard->name + "\" cannot be reached and is not compared");
-      continue;
+      told.push_back("shard \"" + shard.name + "\" cannot be reached and is not compared");
+      return {};
     }
-    const auto have = local->read(deadline);
-    if (!have || have->identity.shard_id != shard->identity) {
-      told.push_back("the database of shard \"" + shard->name + "\" is not that shard and stays as it is");
-      continue;
+    const auto identity = local->identity(deadline);
+    if (!identity) {
+      told.push_back("shard \"" + shard.name + "\" stays as it is: " + identity.error().message);
+    } else if (!*identity) {
+      return claim_again(*local, shard);
+    } else if ((*identity)->shard_id != shard.identity) {
+      told.push_back(
+          "the database of shard \"" + shard.name + "\" stays as it is: it says that it is shard \"" +
+          (*identity)->shard_name + "\" with the identity " + (*identity)->shard_id + ", not " +
+          shard.identity +
+          ". Look whether the DSN is right; if it is, DROP SCHEMA kintsugi CASCADE there, then resolve again");
+    } else {
+      newest = std::max(newest, (*identity)->epoch);
+      compare_with(*local, **identity, shard);
+    }
+    return {};
+  }
+
+ private:
+  void compare_with(LocalMap& local, const ShardIdentity& identity, const Shard& shard) {
+    if (identity.store_id != map.store_id()) {
+      others.push_back(identity);
+      settle(shard, "becomes this store's");
+    }
+    const auto have = local.read(deadline);
+    if (!have && have.error().sqlstate == "XX001")
+      return settle(shard, have.error().message + "; it is written anew");
+    if (!have) {
+      told.push_back(
+          "shard \"" + shard.name + "\" stays as it is: " + have.error().message +
+          ". While no job runs and it has no prepared transactions, DROP SCHEMA kintsugi CASCADE there, "
+          "then resolve again");
+      return;
     }
     std::vector<Difference> differences;
-    compare(contents_of(map, *shard), *have, shard->name, differences);
-    newest = std::max(newest, have->identity.epoch);
-    if (have->identity.store_id != map.store_id()) {
-      others.push_back(have->identity);
-      told.push_back("shard \"" + shard->name + "\" becomes this store's");
-    }
-    for (const Difference& difference : differences)
-      told.push_back("shard \"" + shard->name + "\": settled that " + difference.what);
-    differ = differ || !differences.empty() || !others.empty();
+    compare(contents_of(map, shard), *have, shard.name, differences);
+    for (const Difference& difference : differences) settle(shard, "settled that " + difference.what);
   }
-  if (dry_run || !differ) return told;
+  // Its schema `kintsugi` is lost. That the DSN leads to the right database is told by what is in it.
+  Status claim_again(LocalMap& local, const Shard& shard) {
+    KG_TRY(std::string wrong, table_missing(local, map, shard, deadline));
+    if (!wrong.empty()) wrong = "it has no table " + wrong;
+    if (wrong.empty()) {
+      KG_TRY(wrong, row_of_others(local, map, shard, deadline));
+    }
+    if (!wrong.empty()) {
+      told.push_back(
+          "the database of shard \"" + shard.name +
+          "\" has no schema kintsugi and stays as it is, because it is not what that shard was: " + wrong);
+      return {};
+    }
+    others.push_back({map.store_id(), shard.identity, shard.name, 0, {}, {}});
+    settle(shard, "its database, which has no schema kintsugi, becomes that shard again");
+    return {};
+  }
+};
+
+Result<std::vector<std::string>> resolve_from_store(MapStore& store, const ShardMap& map, bool dry_run,
+                                                    Deadline deadline) {
+  FromStore repair{map, deadline, {}, {}, 0, false};
+  for (const Shard* shard : map.shards()) KG_CHECK(repair.look_at(*shard));
+  std::vector<std::string>& told = repair.told;
+  if (dry_run || !repair.differ) return told;
   // Above what any of them has seen: the local map of a shard goes forward only.
-  KG_CHECK(commit_for_all(store, map, {}, newest, others, deadline));
+  KG_TRY(const int later, commit_for_all(store, map, {}, repair.newest, repair.others, deadline));
+  tell_of(later, told);
   return told;
 }
 
@@ -261,8 +315,19 @@ Result<std::vector<std::string>> resolve_from_shards(MapStore& store, const Shar
                                                      Deadline deadline) {
   std::vector<Source> sources;
   for (const Shard* shard : map.shards()) {
-    KG_TRY(LocalMap local, LocalMap::connect(shard->dsn, shard_deadline(deadline)));
-    KG_TRY(LocalContents contents, local.read(deadline));
+    auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
+    if (!local) {
+      return fail(sqlstate::kShardUnreachable, "shard \"" + shard->name + "\" cannot be reached",
+                  "What the shards say together needs all of them.", local.error().message);
+    }
+    auto read = local->read(deadline);
+    if (!read) {
+      return fail(
+          read.error().sqlstate, "shard \"" + shard->name + "\": " + read.error().message,
+          "What the shards say together needs all of them; kintsugi recover resolve --from store makes its "
+          "local map anew.");
+    }
+    LocalContents contents = *std::move(read);
     if (contents.identity.shard_id != shard->identity) {
       return fail("55000", "the database of shard \"" + shard->name + "\" is another shard: \"" +
                                contents.identity.shard_name + "\"");
@@ -315,7 +380,8 @@ Result<std::vector<Difference>> check(MapStore& store, bool rows, Deadline deadl
     }
     const auto have = local->read(deadline);
     if (!have) {
-      found.push_back({Difference::Kind::kIdentity, shard->name, have.error().message});
+      found.push_back({Difference::Kind::kIdentity, shard->name,
+                       have.error().message + "; recover resolve --from store says what can be done"});
       continue;
     }
     if (have->identity.shard_id != shard->identity || have->identity.store_id != map.store_id()) {
@@ -346,8 +412,15 @@ Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std:
                              " shards and " + std::to_string(stored.map->mappings().size()) + " maps");
   std::vector<Source> sources;
   for (const std::string& dsn : dsns) {
-    KG_TRY(LocalMap local, LocalMap::connect(dsn, shard_deadline(deadline)));
-    KG_TRY(LocalContents contents, local.read(deadline));
+    const std::string which = "database " + std::to_string(sources.size() + 1) + " of those that were named";
+    auto local = LocalMap::connect(dsn, shard_deadline(deadline));
+    if (!local) {
+      return fail(sqlstate::kShardUnreachable, which + " cannot be reached",
+                  "A store is rebuilt from all of its shards.", local.error().message);
+    }
+    auto read = local->read(deadline);
+    if (!read) return fail(read.error().sqlstate, which + ": " + read.error().message);
+    LocalContents contents = *std::move(read);
     if (!sources.empty() && sources.front().contents.identity.store_id != contents.identity.store_id) {
       return fail("55000", "shard \"" + contents.identity.shard_name + "\" is of map store " +
                                contents.identity.store_id + ", shard \"" +

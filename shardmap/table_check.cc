@@ -169,6 +169,35 @@ Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap
   return found;
 }
 
+Result<std::string> row_of_others(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline) {
+  for (const Table* table : map.tables()) {
+    if (table->kind != TableKind::kSharded) continue;
+    const auto keys = misplaced_keys(local, map, shard, *table, 1, deadline);
+    if (!keys && keys.error().sqlstate == "42P01") continue;
+    if (!keys) return fail(keys.error());
+    if (keys->empty()) continue;
+    const MisplacedKey& key = keys->front();
+    return "table " + table->display() + " has key " + key.key + ", which " +
+           (key.belongs.empty() ? "no shardlet has" : "belongs on shard \"" + key.belongs + "\"");
+  }
+  return std::string();
+}
+
+Result<std::string> table_missing(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline) {
+  for (const Table* table : map.tables()) {
+    if (table->kind == TableKind::kSharded) {
+      const auto& owners = map.mapping(table->map)->shards();
+      const bool owns = std::any_of(owners.begin(), owners.end(),
+                                    [&shard](const auto& counted) { return counted.first == shard.id; });
+      if (!owns) continue;
+    }
+    KG_TRY(const auto there, local.session().query("SELECT to_regclass($1) IS NOT NULL",
+                                                   {SqlValue::text(qualified(*table))}, deadline));
+    if (there.at(0).at(0) != "t") return table->display();
+  }
+  return std::string();
+}
+
 Status check_copies(const ShardMap& map, const Table& table, Deadline deadline) {
   constexpr std::chrono::seconds kConnecting{5};
   const std::string name = quote_identifier(table.schema) + "." + quote_identifier(table.name);

@@ -27,6 +27,13 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
 Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap& map, const Shard& shard,
                                                  const Table& table, std::size_t most, Deadline deadline);
 
+// The first row here that the map places elsewhere, in words: "table public.orders has key (7), which belongs
+// on shard \"s2\"". Empty: there is none. A table that is not here has none.
+Result<std::string> row_of_others(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline);
+
+// The first table that the map says is here and is not; empty: all are.
+Result<std::string> table_missing(LocalMap& local, const ShardMap& map, const Shard& shard, Deadline deadline);
+
 // Every shard that is in use has the table with the home shard's rows. 42P01 when home has no such table, 55000
 // that names the shard that has none or other rows.
 Status check_copies(const ShardMap& map, const Table& table, Deadline deadline);

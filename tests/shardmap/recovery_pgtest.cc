@@ -168,6 +168,69 @@ TEST_F(RecoveryTest, EachDifferenceIsFoundAndRepairedFromTheStore) {
   EXPECT_EQ(differences().size(), 1U);  // rows are for people to decide
 }
 
+// By hand, or by a backup without the schema `kintsugi`.
+TEST_F(RecoveryTest, ALocalMapThatIsLostOrDamagedIsMadeAnewFromTheStore) {
+  build();
+  for (const char* damage :
+       {"DROP SCHEMA kintsugi CASCADE", "DELETE FROM kintsugi.identity", "DELETE FROM kintsugi.map",
+        "UPDATE kintsugi.map SET kind = 'ring'", "UPDATE kintsugi.map SET key_types = '['",
+        "UPDATE kintsugi.owned SET state = 99", "UPDATE kintsugi.owned SET state = -1",
+        "UPDATE kintsugi.owned SET map = 'nowhere'", "UPDATE kintsugi.owned SET low = '\\x07'",
+        "UPDATE kintsugi.placed_table SET key_columns = '7'", "UPDATE kintsugi.placed_table SET kind = 'odd'",
+        "TRUNCATE kintsugi.map, kintsugi.owned, kintsugi.placed_table",
+        "UPDATE kintsugi.identity SET epoch = -5; DELETE FROM kintsugi.owned"}) {
+    pgtest::psql(dsn("two"), damage);
+    EXPECT_NE(differences(), Lines{}) << damage;
+    const auto planned = resolve(*store_, Side::kStore, true, soon());
+    ASSERT_TRUE(planned) << damage << ": " << planned.error().to_string();
+    EXPECT_FALSE(planned->empty()) << damage;
+    EXPECT_NE(differences(), Lines{}) << damage << ": a dry run changes nothing";
+    const auto done = resolve(*store_, Side::kStore, false, soon());
+    ASSERT_TRUE(done) << damage << ": " << done.error().to_string();
+    EXPECT_EQ(*done, *planned) << damage;
+    EXPECT_EQ(differences(), Lines{}) << damage;
+  }
+}
+
+TEST_F(RecoveryTest, WhatCannotBeMadeAnewIsToldWithItsReason) {
+  build();
+  const auto told = [&]() -> std::string {
+    const auto done = resolve(*store_, Side::kStore, false, soon());
+    if (!done) return done.error().to_string();
+    return done->size() == 1 ? done->front() : std::to_string(done->size()) + " sentences";
+  };
+  pgtest::psql(dsn("two"), "DROP TABLE kintsugi.owned");
+  EXPECT_NE(told().find("relation \"kintsugi.owned\" does not exist. While no job runs"), std::string::npos)
+      << told();
+  const auto others = resolve(*store_, Side::kShards, false, soon());
+  ASSERT_FALSE(others);
+  EXPECT_NE(others.error().message.find("shard \"s2\": "), std::string::npos) << others.error().message;
+  EXPECT_NE(others.error().hint.find("--from store"), std::string::npos);
+  pgtest::psql(dsn("two"), "UPDATE kintsugi.identity SET shard_id = 'x'");
+  EXPECT_NE(told().find("it says that it is shard \"s2\" with the identity x, not "), std::string::npos)
+      << told();
+  // Rows that are elsewhere by now would be counted twice.
+  pgtest::psql(dsn("two"), "DROP SCHEMA kintsugi CASCADE; INSERT INTO orders VALUES (-7, 1)");
+  EXPECT_EQ(
+      told(),
+      "the database of shard \"s2\" has no schema kintsugi and stays as it is, because it is not what that "
+      "shard was: table public.orders has key (-7), which belongs on shard \"s1\"");
+  // Another database, at the same address.
+  pgtest::psql(dsn("two"), "DROP TABLE orders");
+  EXPECT_EQ(
+      told(),
+      "the database of shard \"s2\" has no schema kintsugi and stays as it is, because it is not what that "
+      "shard was: it has no table public.orders");
+  const auto anew = commands().alter_shard({"s2", {}, dsn("two"), {}, {}}, soon());
+  ASSERT_FALSE(anew);
+  EXPECT_EQ(anew.error().sqlstate, "55000");
+  store_ = open("other");
+  const auto rebuilt = rebuild(*store_, {dsn("one"), dsn("two")}, soon());
+  ASSERT_FALSE(rebuilt);
+  EXPECT_NE(rebuilt.error().message.find("database 2 of those that were named"), std::string::npos)
+      << rebuilt.error().message;
+}
+
 TEST_F(RecoveryTest, TheStoreIsRepairedFromTheShards) {
   build();
   const StoredMap before = must(store_->load(soon()));

@@ -129,7 +129,17 @@ Result<MapPtr> MapCommands::alter_shard(const edit::AlterShard& request, Deadlin
   edit::AlterShard rest = request;
   rest.dsn.reset();
   rest.identity.reset();
-  return change_.edit({rest}, deadline);
+  return change_.edit(
+      [&rest](const ShardMap& map) -> Result<MapEdit> {
+        const Shard* shard = map.shard_named(rest.name);
+        if (rest.state && shard != nullptr && shard->state == ShardState::kPreparing) {
+          return fail("55000", "shard \"" + rest.name + "\" has not got the tables of the others yet",
+                      "SHOW JOBS has the job that gives them to it, and says why it does not go on; RESUME JOB "
+                      "tries again.");
+        }
+        return MapEdit{rest};
+      },
+      deadline);
 }
 
 Result<MapPtr> MapCommands::create_map(const NewMap& request, Deadline deadline) {

@@ -149,6 +149,17 @@ TEST_F(RecoveryTest, CommandsRefuseWhatWouldLoseRows) {
   }
 }
 
+// Statements for it would meet tables that are not there.
+TEST_F(RecoveryTest, AShardThatIsBeingPreparedIsNotSaidToBeReady) {
+  ASSERT_TRUE(commands().create_shard({"s1", dsn("one"), ShardState::kPreparing}, soon()));
+  for (const ShardState state : {ShardState::kOnline, ShardState::kDraining, ShardState::kOffline}) {
+    const auto done = commands().alter_shard({"s1", {}, {}, {}, state}, soon());
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().sqlstate, "55000");
+  }
+  EXPECT_TRUE(commands().alter_shard({"s1", "first", {}, {}, {}}, soon()));
+}
+
 TEST_F(RecoveryTest, EachDifferenceIsFoundAndRepairedFromTheStore) {
   build();
   EXPECT_EQ(differences(), Lines{});

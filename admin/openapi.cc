@@ -32,8 +32,11 @@ constexpr const char* kSchemas = R"json({
     "name": {"type": "string", "example": "a"}, "from": {"$ref": "#/components/schemas/bound"},
     "to": {"$ref": "#/components/schemas/bound"}, "values": {"type": "array", "minItems": 1, "items": {}, "example": ["de", "fr"]},
     "shard": {"type": "string"}, "state": {"enum": ["online", "read only", "offline"]}}},
-  "shardletChange": {"type": "object", "additionalProperties": false, "minProperties": 1, "properties": {
-    "name": {"type": "string"}, "state": {"enum": ["online", "read only", "offline"]}}},
+  "shardletChange": {"type": "object", "additionalProperties": false, "minProperties": 1,
+    "description": "another name or state; the rest only as it is, so that what was read can be sent back", "properties": {
+    "name": {"type": "string"}, "state": {"enum": ["online", "read only", "offline"]}, "map": {"type": "string"},
+    "from": {"$ref": "#/components/schemas/bound"}, "to": {"$ref": "#/components/schemas/bound"},
+    "values": {"type": "array", "items": {}}, "shard": {"type": "string"}}},
   "shardlet": {"type": "object", "required": ["name", "map", "shard", "state"], "properties": {
     "name": {"type": "string"}, "map": {"type": "string"}, "from": {"$ref": "#/components/schemas/bound"},
     "to": {"$ref": "#/components/schemas/bound"}, "values": {"type": "array", "items": {}}, "shard": {"type": "string"},

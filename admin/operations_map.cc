@@ -13,6 +13,14 @@ using shardmap::ShardMap;
 
 constexpr std::size_t kPageDefault = 100, kPageMax = 1000;
 
+// What a PATCH may name as it is, when the object comes back whole, and not change.
+tl::unexpected<Error> not_so_changed() {
+  return fail(
+      sqlstate::kInvalidParameter, "a shardlet's map, keys and shard are not changed by PATCH",
+      "POST /v1/jobs with {\"type\": \"move\", \"shardlet\": ..., \"to\": ...} moves it to another shard; "
+      "\"split\" and \"merge\" change its keys.");
+}
+
 Show one(Show::What what, const std::string& name) {
   Show show;
   show.what = what;
@@ -158,7 +166,7 @@ Answer create_map(RestRequest& request) {
   for (const std::string& type : body.texts("key")) {
     auto known = shardmap::key_type_named(type);
     if (!known) {
-      body.complain(known.error().message);
+      body.complain(known.error().message, known.error().hint);
     } else {
       map.key_types.push_back(*known);
     }
@@ -263,8 +271,11 @@ Answer change_shardlet(RestRequest& request) {
     if (!change.state || *change.state == shardmap::ShardletState::kHeld)
       body.complain("\"state\" is online, read only or offline");
   }
+  KG_TRY(const RestAnswer now, get_shardlet(request));  // of this map
+  for (const char* member : {"map", "from", "to", "values", "shard"}) {
+    if (body.says_otherwise(member, now.body)) return not_so_changed();
+  }
   KG_CHECK(body.finish());
-  KG_CHECK(get_shardlet(request));  // of this map
   Show after = one(Show::What::kShardlets, change.new_name.value_or(change.name));
   after.map = request.path["map"];
   return change_and_show(request, change, after, 200);

@@ -49,7 +49,9 @@ Answer list_jobs(RestRequest& request) {
 }
 
 Answer start_job(RestRequest& request) {
-  KG_TRY(auto job, splitmerge::job_request_from_json(request.body));
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  KG_TRY(const std::string text, body.text_with_bound("at"));
+  KG_TRY(auto job, splitmerge::job_request_from_json(text));
   const std::string dry_run = request.in_query("dry_run");
   if (dry_run == "true") return run_list(request, command::StartJob{std::move(job), false, true});
   if (!dry_run.empty() && dry_run != "false") {

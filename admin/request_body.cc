@@ -1,5 +1,7 @@
 #include "admin/request_body.h"
 
+#include "shardmap/key_json.h"
+
 namespace kintsugi::admin {
 namespace {
 
@@ -29,19 +31,33 @@ bool too_deep(std::string_view text) {
   return false;
 }
 
+// A number that is not whole, or larger than 64 bits, stands as the text that it was, {"value": "0.10"}: keys
+// are not rounded.
+class ExactParser : public nlohmann::detail::json_sax_dom_parser<Json> {
+ public:
+  explicit ExactParser(Json& into) : json_sax_dom_parser(into, false) {}
+  bool number_float(double /*rounded*/, const std::string& text) {
+    std::string name = "value", value = text;
+    return start_object(1) && key(name) && string(value) && end_object();
+  }
+};
+
 }  // namespace
 
 Result<RequestBody> RequestBody::read(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return RequestBody(Json::object());
   if (too_deep(text)) return fail(sqlstate::kInvalidParameter, "the body is nested too deeply");
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return fail(sqlstate::kInvalidParameter, "the body is not JSON");
+  Json json;
+  ExactParser parser(json);
+  if (!Json::sax_parse(text, &parser)) return fail(sqlstate::kInvalidParameter, "the body is not JSON");
   if (!json.is_object()) return fail(sqlstate::kInvalidParameter, "the body is not a JSON object");
   return RequestBody(std::move(json));
 }
 
-void RequestBody::complain(const std::string& what) {
-  if (problem_.empty()) problem_ = what;
+void RequestBody::complain(const std::string& what, const std::string& hint) {
+  if (!problem_.empty()) return;
+  problem_ = what;
+  hint_ = hint;
 }
 
 const Json* RequestBody::find(const char* member, bool needed) {
@@ -50,6 +66,11 @@ const Json* RequestBody::find(const char* member, bool needed) {
   if (found != json_.end()) return &*found;
   if (needed) complain(std::string("the body has no \"") + member + "\"");
   return nullptr;
+}
+
+bool RequestBody::says_otherwise(const char* member, const Json& object) {
+  const Json* found = find(member, false);
+  return found != nullptr && (!object.contains(member) || *found != object[member]);
 }
 
 std::string RequestBody::text(const char* member) {
@@ -141,6 +162,16 @@ Bound RequestBody::bound(const char* member) {
   return made;
 }
 
+Result<std::string> RequestBody::text_with_bound(const char* member) {
+  const auto found = json_.find(member);
+  if (found != json_.end() && !found->is_null()) {
+    const Bound read = bound(member);
+    if (!problem_.empty()) return fail(sqlstate::kInvalidParameter, problem_);
+    json_[member] = shardmap::to_json(read);
+  }
+  return json_.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::vector<std::vector<std::string>> RequestBody::keys(const char* member) {
   std::vector<std::vector<std::string>> made;
   const Json* found = find(member, true);
@@ -169,7 +200,7 @@ Status RequestBody::finish() {
       complain("the body has the member \"" + member.substr(0, 60) + "\", which means nothing here");
     }
   }
-  if (!problem_.empty()) return fail(sqlstate::kInvalidParameter, problem_);
+  if (!problem_.empty()) return fail(sqlstate::kInvalidParameter, problem_, hint_);
   return {};
 }
 

@@ -31,8 +31,14 @@ class RequestBody {
   // ["de", "fr"], or of several columns [["de", 1], ["fr", 2]].
   std::vector<std::vector<std::string>> keys(const char* member);
 
+  // Where the member is there, the whole object as text with it as the map's files have bounds; for who reads
+  // on.
+  Result<std::string> text_with_bound(const char* member);
+
   [[nodiscard]] bool has(const char* member) const { return json_.contains(member); }
-  void complain(const std::string& what);
+  // The member is there, and is not what it is in `object`.
+  bool says_otherwise(const char* member, const Json& object);
+  void complain(const std::string& what, const std::string& hint = {});
   // 22023 with the first problem, or what the object has and nobody asked for.
   Status finish();
 
@@ -43,7 +49,7 @@ class RequestBody {
 
   Json json_;
   std::set<std::string> asked_;
-  std::string problem_;
+  std::string problem_, hint_;
 };
 
 }  // namespace kintsugi::admin

@@ -13,6 +13,7 @@
 #include "admin/operation.h"
 #include "admin/preconditions.h"
 #include "admin/problem.h"
+#include "admin/request_head.h"
 #include "admin/shared_tokens.h"
 #include "admin/store_glance.h"
 #include "admin/token_file.h"
@@ -250,8 +251,8 @@ bool RestServer::Parts::admit(const httplib::Request& request, httplib::Response
 // Whose token it is: the file's is an admin's.
 std::optional<Actor> RestServer::Parts::actor_of(const httplib::Request& request) {
   const std::string given = request.get_header_value("Authorization");
-  if (!given.starts_with("Bearer ")) return std::nullopt;
-  const std::string theirs = given.substr(7);
+  const std::string theirs(bearer_token(given));
+  if (theirs.empty()) return std::nullopt;
   if (is_token(theirs, token)) return Actor{"admin token", Role::kAdmin, Face::kRest};
   const auto owner = users.owner_of(theirs);
   if (!owner) return std::nullopt;
@@ -321,7 +322,11 @@ void RestServer::Parts::serve(const httplib::Request& request, httplib::Response
     if (routed.operation != nullptr) return run(routed, request, response);
     const std::string allowed = open_page(path_of(request)) != nullptr ? "GET" : routed.allowed;
     if (!allowed.empty()) {
-      response.set_header("Allow", allowed);
+      response.set_header("Allow", allow_header(allowed));
+      if (method == "OPTIONS") {
+        response.status = 204;
+        return;
+      }
       return answer_problem(response, {.sqlstate = "42704", .message = "this path is for " + allowed}, 405);
     }
     answer_problem(
@@ -337,8 +342,8 @@ void RestServer::Parts::serve(const httplib::Request& request, httplib::Response
 void RestServer::Parts::run(const Routed& routed, const httplib::Request& request,
                             httplib::Response& response) {
   const Operation& operation = *routed.operation;
-  const std::string type = request.get_header_value("Content-Type");
-  if (!request.body.empty() && operation.body != "file" && !type.starts_with("application/json")) {
+  if (!request.body.empty() && operation.body != "file" &&
+      !is_json(request.get_header_value("Content-Type"), request.method == "PATCH")) {
     return answer_problem(response,
                           {.sqlstate = std::string(sqlstate::kInvalidParameter),
                            .message = "the body's type is not application/json",

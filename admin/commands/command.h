@@ -141,7 +141,7 @@ using Command =
 // Whose role suffices.
 [[nodiscard]] Role role_needed(const Command& command);
 
-// It changes nothing: neither audited nor refused where the map is fixed.
+// It changes nothing: not refused where the map is fixed, nor audited, but for an export.
 [[nodiscard]] bool only_looks(const Command& command);
 
 // As the SQL of it, or words like it, without passwords: for the audit trail and logs.

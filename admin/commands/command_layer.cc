@@ -206,6 +206,8 @@ Result<CommandResult> CommandLayer::run(const Command& command, const Actor& act
               if (!fills_a_store(command)) KG_CHECK(is_ours(opened, *surroundings_, run.deadline));
               return std::visit(Changer{opened, actor.face, run, *surroundings_}, command);
             });
+  // It holds the shards' passwords.
+  if (std::holds_alternative<Export>(command)) note(describe(command), actor, done ? nullptr : &done.error());
   if (!done) return fail(with_what_was_meant(std::move(done).error(), *surroundings_->map()));
   if (done->tag.empty()) done->tag = tag_of(command);
   return done;

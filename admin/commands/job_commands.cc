@@ -4,7 +4,7 @@
 #include <charconv>
 #include <thread>
 
-#include "admin/commands/show.h"
+#include "admin/commands/show_page.h"
 #include "splitmerge/jobs.h"
 
 namespace kintsugi::admin {
@@ -175,8 +175,7 @@ Status show_jobs(shardmap::MapStore& store, const command::Show& request, Face f
     return {};
   }
   if (request.newest_first) std::reverse(all.begin(), all.end());
-  std::uint64_t after = 0;
-  std::from_chars(request.after.data(), request.after.data() + request.after.size(), after);
+  KG_TRY(const std::uint64_t after, counted_place(request.after));
   for (const JobInfo& job : all) {
     if (after != 0 && (request.newest_first ? job.id >= after : job.id <= after)) continue;
     if (!request.state.empty() && splitmerge::name_of(job.state) != request.state) continue;

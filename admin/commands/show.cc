@@ -371,10 +371,23 @@ std::vector<ResultColumn> lookup_columns() {
   return {{"map"}, {"key"}, {"shardlet"}, {"shard"}, {"state"}};
 }
 
+// "de,42": a key of several columns in one text, as kintsugi.tenant takes it.
+static std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',')) {
+    parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  parts.emplace_back(text);
+  return parts;
+}
+
 Result<CommandResult> lookup(const command::Lookup& request, Face face, const ShardMap& map) {
   const Mapping* mapping = map.mapping(request.map);
   if (mapping == nullptr) return no_such("shard map", request.map);
-  KG_TRY(const std::string key, shardmap::encode_key(mapping->key_types(), request.key));
+  std::vector<std::string> columns = request.key;
+  if (columns.size() == 1 && mapping->key_types().size() > 1) columns = split_at_commas(columns[0]);
+  KG_TRY(const std::string key, shardmap::encode_key(mapping->key_types(), columns));
   const auto found = mapping->find(key);
   const std::string key_text = shown(mapping->key_types(), key);
   if (!found) {

@@ -30,6 +30,9 @@ class Page {
   std::string last_;
 };
 
+// Where a list goes on whose pages are counted; 22023 when it is no number.
+Result<std::uint64_t> counted_place(const std::string& after);
+
 Status show_routers(const command::Show& request, const Surroundings& surroundings, const OpenStore& store,
                     Deadline deadline, CommandResult& result);
 Status show_pools(const command::Show& request, const Surroundings& surroundings, CommandResult& result);

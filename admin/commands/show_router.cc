@@ -13,13 +13,13 @@ namespace {
 using command::Show;
 
 // A list that is made whole, in an order that stays: a page goes on behind the item that `after` counts.
-void page_of(const Show& request, std::vector<Json> all, CommandResult& result) {
-  std::size_t begin = 0;
-  std::from_chars(request.after.data(), request.after.data() + request.after.size(), begin);
+Status page_of(const Show& request, std::vector<Json> all, CommandResult& result) {
+  KG_TRY(const std::uint64_t begin, counted_place(request.after));
   Page page(request, result);
   for (std::size_t i = begin; i < all.size(); ++i) {
     if (!page.add(std::move(all[i]), std::to_string(i + 1))) break;
   }
+  return {};
 }
 
 std::string time_text(std::int64_t ms) {
@@ -33,6 +33,14 @@ std::string time_text(std::int64_t ms) {
 }
 
 }  // namespace
+
+Result<std::uint64_t> counted_place(const std::string& after) {
+  std::uint64_t place = 0;
+  const auto [end, error] = std::from_chars(after.data(), after.data() + after.size(), place);
+  if (after.empty() || (error == std::errc() && end == after.data() + after.size())) return place;
+  return fail(sqlstate::kInvalidParameter, "\"" + after.substr(0, 60) + "\" is not where this list goes on",
+              "Use the \"next\" of the page before.");
+}
 
 Status show_routers(const Show& request, const Surroundings& surroundings, const OpenStore& store,
                     Deadline deadline, CommandResult& result) {
@@ -56,8 +64,7 @@ Status show_routers(const Show& request, const Surroundings& surroundings, const
                    {"alive", router.alive()},
                    {"this", router.name == surroundings.router}});
   }
-  page_of(request, std::move(all), result);
-  return {};
+  return page_of(request, std::move(all), result);
 }
 
 Status show_pools(const Show& request, const Surroundings& surroundings, CommandResult& result) {
@@ -71,8 +78,7 @@ Status show_pools(const Show& request, const Surroundings& surroundings, Command
                    {"limit", pool.limit},
                    {"waiting", pool.waiting}});
   }
-  page_of(request, std::move(all), result);
-  return {};
+  return page_of(request, std::move(all), result);
 }
 
 Status show_stats(const Show& request, const Surroundings& surroundings, CommandResult& result) {
@@ -106,8 +112,7 @@ Status show_stats(const Show& request, const Surroundings& surroundings, Command
   add("statement_cache_bytes", load->cache_bytes);
   for (const auto& [name, count] : load->shardlets)
     add("shardlet_statements{shardlet=\"" + name + "\"}", count);
-  page_of(request, std::move(all), result);
-  return {};
+  return page_of(request, std::move(all), result);
 }
 
 Status show_slow(const Show& request, const Surroundings& surroundings, CommandResult& result) {
@@ -126,8 +131,7 @@ Status show_slow(const Show& request, const Surroundings& surroundings, CommandR
                    {"failed", slow.failed},
                    {"statement", slow.text}});
   }
-  page_of(request, std::move(all), result);
-  return {};
+  return page_of(request, std::move(all), result);
 }
 
 Status show_audit(const Show& request, const Surroundings& surroundings, const OpenStore& store,

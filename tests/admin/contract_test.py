@@ -101,11 +101,41 @@ class Contract(unittest.TestCase):
         self.has(self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "read only"}), state="read only", name="a")
         self.has(self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}), state="online")
         self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "held"}, status=400)
+        # What was read may be sent back whole; what is no matter of PATCH says how it is done.
+        whole = self.ask("GET", M + "/tenants/shardlets/a").json
+        self.assertEqual(self.ask("PATCH", M + "/tenants/shardlets/a", {**whole, "state": "offline"}).json, {**whole, "state": "offline"})
+        self.assertEqual(self.ask("PATCH", M + "/tenants/shardlets/a", raw=json.dumps(whole).encode(),
+                                  headers={"Content-Type": "Application/Merge-Patch+JSON; charset=utf-8"}).json, whole)
+        for member, value in (("shard", "s2"), ("to", [2000]), ("map", "regions"), ("values", ["de"])):
+            self.assertIn("/v1/jobs", self.ask("PATCH", M + "/tenants/shardlets/a", {member: value}, status=400).json["hint"])
+        self.ask("PATCH", M + "/tenants/shardlets/a", raw=b"{}", headers={"Content-Type": "application/jsonish"}, status=415)
         self.has(self.ask("GET", M + "/tenants/lookup?key=42"), shardlet="a", shard="s1", key=[42])
         self.ask("GET", M + "/regions/lookup?key=jp", status=404)
         self.ask("GET", M + "/nowhere/lookup?key=42", status=404)
         self.ask("DELETE", S + "/s2", status=409)
         self.ask("GET", M + "/tenants/shardlets/eu", status=404)  # it is of another map
+
+    def test_02b_keys_of_several_columns_and_numbers_of_any_length(self):
+        self.ask("POST", M, {"name": "two", "kind": "range", "key": ["text", "numeric"]}, 201)
+        long = "123456789012345678901234567890.1234567890"
+        raw = '{"name": "t1", "from": ["MINVALUE", "MINVALUE"], "to": ["m", %s], "shard": "s1"}' % long
+        made = self.ask("POST", M + "/two/shardlets", raw=raw.encode(), status=201).json
+        self.assertEqual(made["to"], ["m", long.rstrip("0")])
+        self.ask("POST", M + "/two/shardlets", raw=raw.encode(), status=200)
+        self.ask("POST", M + "/two/shardlets", {**json.loads(raw), "to": ["m", long]}, 200)
+        for key in ("key=de&key=7.5", "key=de,7.5"):
+            self.has(self.ask("GET", M + "/two/lookup?" + key), shardlet="t1", key=["de", "7.5"])
+        self.ask("GET", M + "/two/lookup?key=de", status=400)
+        self.assertEqual(house.cli_json("lookup", "two", "de,7.5"), house.cli_json("lookup", "two", "de", "7.5"))
+        # Bounds of a split are written as those of a shardlet.
+        job = self.ask("POST", "/v1/jobs", {"type": "split", "shardlet": "t1", "at": ["k", "MINVALUE"], "into": ["t2", "t3"]}, 202).json
+        self.assertEqual(self.ended(job["id"])["state"], "done")
+        self.has(self.ask("GET", M + "/two/shardlets/t3"), **{"from": ["k", "MINVALUE"], "to": ["m", long.rstrip("0")]})
+        job = self.ask("POST", "/v1/jobs", raw=b'{"type": "split", "shardlet": "t3", "at": ["l", 0.10000000000000000001], "into": ["t4", "t5"]}', status=202).json
+        self.assertEqual(self.ended(job["id"])["at"], ["l", "0.10000000000000000001"])
+        for shardlet in ("t2", "t4", "t5"):
+            self.ask("DELETE", M + "/two/shardlets/" + shardlet, status=204)
+        self.ask("DELETE", M + "/two", status=204)
 
     def test_03_tables(self):
         for n in (1, 2, 3):
@@ -236,7 +266,18 @@ class Contract(unittest.TestCase):
         self.ask("POST", "/v1/recovery/resolve", {"from": "somewhere"}, status=400)
         self.ask("GET", "/v1/nothing", status=404)
         self.ask("DELETE", "/v1/jobs", status=405)
-        self.assertEqual(self.ask("POST", "/readyz", {}, status=405).headers["Allow"], "GET")
+        self.assertEqual(self.ask("POST", "/readyz", {}, status=405).headers["Allow"], "GET, HEAD, OPTIONS")
+        for path, methods in (("/v1/shards", "GET, HEAD, POST, OPTIONS"), ("/v1/import", "POST, OPTIONS"), ("/healthz", "GET, HEAD, OPTIONS")):
+            answer = house.rest("OPTIONS", path)
+            self.assertEqual((answer.status, answer.headers["Allow"], answer.text), (204, methods, ""))
+        self.ask("OPTIONS", "/v1/nothing", status=404)
+        # A scheme and a type are words in any case (RFC 9110).
+        for scheme in ("bearer", "BEARER "):
+            self.ask("GET", "/v1/epoch", token=None, headers={"Authorization": f"{scheme} {house.token}"})
+        for scheme in ("Basic", "Bearer" + house.token, ""):
+            self.ask("GET", "/v1/epoch", token=None, status=401, headers={"Authorization": f"{scheme} {house.token}"})
+        for path in ("/v1/jobs", "/v1/stats", "/v1/routers", "/v1/pools", "/v1/maps/tenants/shardlets"):
+            self.assertIn("next", self.ask("GET", path + "?after=nowhere", status=400).json["hint"])
 
     def test_08_each_command_is_audited_also_when_it_was_refused(self):
         token = self.ask("POST", "/v1/users", {"name": "looker", "role": "viewer"}, 201).json["token"]
@@ -244,9 +285,11 @@ class Contract(unittest.TestCase):
         with house.sql("reader", "reader-secret") as reader, self.assertRaises(Exception):
             reader.execute("DROP SHARD s1")
         self.ask("DELETE", "/v1/users/looker", status=204)
+        self.assertEqual(house.rest("GET", "/v1/export").status, 200)  # it holds passwords
         trail = {(e["who"], e["what"]): e["result"] for e in self.ask("GET", "/v1/audit?limit=1000").json["items"]}
         self.assertEqual(trail["admin token", "user add looker --role viewer"], "done")
         self.assertEqual(trail["admin token", "user remove looker"], "done")
+        self.assertEqual(trail["admin token", "map export"], "done")
         self.assertIn("42501", trail["looker", "DELETE /v1/shards/s1"])
         self.assertIn("42501", trail["reader", "DROP SHARD s1"])
         self.assertNotIn(token, str(trail))

@@ -208,7 +208,7 @@ class Faces(unittest.TestCase):
         self.problem(house.rest("GET", "/v1/nothing"), 404)
         answer = house.rest("PUT", "/v1/shards", {})
         self.problem(answer, 405)
-        self.assertEqual(answer.headers["Allow"], "GET, POST")
+        self.assertEqual(answer.headers["Allow"], "GET, HEAD, POST, OPTIONS")
         for head in ("Content-Length: 2000000", "Content-Length: 99999999999999999999", "Transfer-Encoding: chunked"):
             said = house.talk(f"POST /v1/shards HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n{head}\r\n\r\n")
             self.assertRegex(said, r"^HTTP/1.1 41[13] ", said)

@@ -39,8 +39,9 @@ std::string_view title(int status) {
   }
 }
 
-// What can be done about it, where the error itself does not say.
-std::string_view hint(int status) {
+}  // namespace
+
+std::string_view usual_hint(int status) {
   switch (status) {
     case 400: return "/openapi.json describes what can be asked.";
     case 401: return "Send the header \"Authorization: Bearer TOKEN\".";
@@ -60,8 +61,6 @@ std::string_view hint(int status) {
   }
 }
 
-}  // namespace
-
 int http_status(const Error& error) {
   for (const StatusOfState& entry : kStatuses) {
     if (error.sqlstate.starts_with(entry.state)) return entry.status;
@@ -77,7 +76,7 @@ Json problem_json(const Error& error, int status) {
   json["detail"] = error.message;
   json["sqlstate"] = error.sqlstate;
   if (!error.detail.empty()) json["circumstances"] = error.detail;
-  json["hint"] = error.hint.empty() ? std::string(hint(status)) : error.hint;
+  json["hint"] = error.hint.empty() ? std::string(usual_hint(status)) : error.hint;
   return json;
 }
 

@@ -42,6 +42,14 @@ std::string listed(const std::vector<std::string>& words) {
   return text;
 }
 
+constexpr std::string_view kWithValue[] = {"--admin", "--token-file", "--ca"};
+
+bool is_for_clients(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  return name == "--json" ||
+         std::find(std::begin(kWithValue), std::end(kWithValue), name) != std::end(kWithValue);
+}
+
 int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
                          const std::vector<std::string>& arguments) {
   const CLI::App& app = named_command(root);
@@ -58,6 +66,8 @@ int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
     std::cerr << root.help();
     return kWrongUsage;
   }
+  // kintsugi shard --json: what is missing is which.
+  if (is_for_clients(odd) && !known_words(app, false).empty()) odd.clear();
   bool is_option = odd.starts_with("-");
   bool expects_command = !is_option && !known_words(app, false).empty();
   if (const auto words = known_words(app, false); odd.empty() && !words.empty()) {
@@ -115,7 +125,6 @@ int wrong_help(const CLI::App& root, const std::vector<std::string>& given) {
 
 // What every command that talks to a router takes may stand anywhere: kintsugi --json shard list.
 std::vector<std::string> client_options_last(const std::vector<std::string>& arguments) {
-  static constexpr std::string_view kWithValue[] = {"--admin", "--token-file", "--ca"};
   std::vector<std::string> rest, moved;
   std::size_t i = 0;
   for (; i < arguments.size() && arguments[i] != "--"; ++i) {

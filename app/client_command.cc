@@ -89,6 +89,10 @@ Talk::Talk(const ClientOptions& options) : options_(options) {
   auto token = find_token(options);
   if (!token) {
     problem_ = token.error();
+    // That no router answers comes before what is wanted to ask it.
+    client_ = std::make_unique<RestClient>(RestTarget{options.admin, "", options.ca});
+    const auto answer = client_->call("GET", "/v1/epoch");
+    if (!answer && client_->last_status() == 0) problem_ = answer.error();
     return;
   }
   client_ = std::make_unique<RestClient>(RestTarget{options.admin, *token, options.ca});

@@ -24,6 +24,21 @@ int check(Talk& talk, const Values& values) {
   return items.empty() ? kDone : kFailed;
 }
 
+int resolve_from(Talk& talk, const Values& values) {
+  auto reply =
+      talk.client().call("POST", "/v1/recovery/resolve", {{"from", values.from}, {"dry_run", values.dry_run}});
+  if (!reply) return talk.failed(reply.error());
+  const Json& items = reply->body["items"];
+  if (talk.json()) {
+    talk.print(items, {"done"});
+  } else if (items.empty()) {
+    std::cout << "Nothing is to be done.\n";
+  } else {
+    for (const Json& item : items) std::cout << item.value("done", "") << "\n";
+  }
+  return kDone;
+}
+
 }  // namespace
 
 void add_recover(CLI::App& root, int& exit_code) {
@@ -41,8 +56,7 @@ void add_recover(CLI::App& root, int& exit_code) {
             !talk.confirmed(values->from == "store" ? "Make the shards say what the store says?"
                                                     : "Make the store say what the shards say?"))
           return kWrongUsage;
-        return talk.call("POST", "/v1/recovery/resolve", {{"from", values->from}, {"dry_run", values->dry_run}},
-                         {"done"});
+        return resolve_from(talk, *values);
       });
   resolve.app->add_option("--from", values->from, "the side that is right")
       ->required()

@@ -149,7 +149,9 @@ class Loader {
     }
     Slot slot = key->slot(owner);
     std::optional<std::string> text = as_value_text(node, slot);
-    Status done = text ? parse_value(slot, key->rule, *text) : fail("F0000", allowed_in(slot, key->rule));
+    Status done = text ? parse_value(slot, key->rule, *text)
+                       : fail("F0000", allowed_in(slot, key->rule) +
+                                           (std::holds_alternative<std::string*>(slot) ? ", in quotes" : ""));
     if (!done) return wrong_value(place(node), section + "." + name, as_written(node), key->rule, done.error());
     if constexpr (std::is_same_v<Owner, Config>) loaded_.origins[section + "." + name] = place(node);
   }

@@ -46,13 +46,15 @@ int ended(Talk& talk, const Json& job) {
   if (state == "done") return kDone;
   Error error{.sqlstate = "XX000", .message = title(job) + " is " + state};
   if (job.contains("error") && job["error"].is_object()) {
+    error.sqlstate = job["error"].value("sqlstate", error.sqlstate);
     error.detail = job["error"].value("message", job["error"].dump());
+    if (const std::string more = job["error"].value("detail", ""); !more.empty()) error.detail += "\n  " + more;
     error.hint = job["error"].value("hint", "");
   } else if (job.contains("error") && job["error"].is_string()) {
     error.detail = job["error"].get<std::string>();
   }
   talk.complain(error);
-  return kFailed;
+  return error.sqlstate == "55000" ? kRefused : kFailed;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <httplib.h>
 
+#include "admin/problem.h"
+
 namespace kintsugi::app {
 namespace {
 
@@ -16,6 +18,15 @@ tl::unexpected<Error> problem(const httplib::Response& response) {
     error.message = json.value("detail", error.message);
     error.detail = json.value("circumstances", "");
     error.hint = json.value("hint", "");
+    if (response.status == 401) {
+      error.hint =
+          "It is in the file that the router's admin.token_file names (admin.token in its data folder), or was "
+          "told by "
+          "kintsugi user add. Give it with --token-file or in KINTSUGI_TOKEN.";
+    } else if ((response.status == 400 || response.status == 409) &&
+               error.hint == admin::usual_hint(response.status)) {
+      error.hint.clear();  // it is about REST
+    }
   }
   return fail(std::move(error));
 }

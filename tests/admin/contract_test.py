@@ -355,6 +355,14 @@ class Contract(unittest.TestCase):
         # Exit codes, and errors as objects.
         cli("shard", "add", "s9", code=2)
         cli("lookup", "tenants", "many", code=1)
+        # What is said is about the command line, not about REST.
+        said = lambda *words, **environment: house.cli(*words, environment=environment)[2]  # noqa: E731
+        self.assertEqual(said("lookup", "tenants", "many"), 'kintsugi: invalid input syntax for type bigint: "many"\n')
+        self.assertIn("A key is smallint, integer", said("map", "create", "x", "--by", "range", "--key", "money"))
+        for token in ("wrong", ""):
+            self.assertIn("--token-file", said("shard", "list", KINTSUGI_TOKEN=token))
+            self.assertNotIn("Bearer", said("shard", "list", KINTSUGI_TOKEN=token))
+        self.assertEqual(cli("recover", "resolve", "--from", "store", "--dry-run"), "Nothing is to be done.\n")
         cli("shard", "remove", "s1", "--yes", code=3)
         code, out, err = house.cli("shard", "remove", "s1", "--yes", "--json")
         self.assertEqual((code, out, set(json.loads(err)["error"]) >= {"sqlstate", "message"}), (3, "", True))
@@ -528,6 +536,7 @@ tenant_key = ""
             ("[[user]]\npassword = \"a\"\n", 1, ["name"]),
             ("[[user]]\nname = \"a\"\nscram = \"md5abc\"\n", 3, ["scram", "SCRAM-SHA-256$"]),
             ("[[user]]\nname = \"a\"\ntenant_map = \"t\"\n", 1, ["tenant_key"]),
+            ("[[user]]\nname = \"a\"\ntenant_map = \"t\"\ntenant_key = 42\n", 4, ["tenant_key", "42", "any text, in quotes"]),
             ("[pool\n", 1, []),
         ):
             with self.subTest(text):

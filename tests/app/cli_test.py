@@ -88,6 +88,8 @@ class Cli(unittest.TestCase):
             ("version", "--jsn"): "no option --jsn (did you mean --json?)",
             ("version", "now"): "'now' is one word too many",
             ("shard",): "kintsugi shard: which? list, add, set, remove",
+            ("shard", "--json"): "kintsugi shard: which? list, add, set, remove",
+            ("--admin", "http://127.0.0.1:1", "job"): "kintsugi job: which? list, show",
             ("help", "moev"): "'moev' is not a command (did you mean move?)",
             ("help", "shard", "lsit"): "'lsit' is not a command (did you mean list?)",
             ("moev", "--help"): "'moev' is not a command (did you mean move?)",
@@ -120,6 +122,13 @@ class Cli(unittest.TestCase):
         code, _, err = self.run_program("shard", "list", KINTSUGI_ADMIN="ftp://here", KINTSUGI_TOKEN="x")
         self.assertEqual(code, 1)
         self.assertIn('"ftp://here" is no address of a router', err)
+
+    def test_that_no_router_answers_is_4_whatever_else_is_missing(self):
+        for environment in ({"KINTSUGI_TOKEN": ""}, {"KINTSUGI_TOKEN": "x"}):
+            for words in (("shard", "list"), ("move", "a", "--to", "b"), ("recover", "check"), ("map", "export")):
+                code, out, err = self.run_program(*words, KINTSUGI_ADMIN="http://127.0.0.1:1", **environment)
+                self.assertEqual((code, out), (4, ""), words)
+                self.assertIn("no router answers at http://127.0.0.1:1", err)
 
     def test_check_config_reads_connection_strings_and_does_not_show_wrong_ones(self):
         path = self.file('[[shard]]\nname = "a"\ndsn = "dbname=x password=two words"\n')

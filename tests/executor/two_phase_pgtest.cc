@@ -39,6 +39,7 @@ class TwoPhase : public ::testing::Test {
   static void SetUpTestSuite() {
     for (int i = 0; i < kShards; ++i) {
       auto local = shardmap::LocalMap::connect(Shards::get().dsn(i), patience());
+      ASSERT_TRUE(local) << local.error().to_string();
       const Status claimed = local->claim(kStore, "uuid-" + std::to_string(i), Shards::name(i), patience());
       ASSERT_TRUE(claimed) << claimed.error().message;
     }

@@ -243,6 +243,14 @@ TEST_F(PostgresStoreTest, FollowsAPromotedStandbyAndReadsFromItBefore) {
       }
     }
   });
+  struct Join {  // also when something else fails, which could not be told otherwise
+    std::atomic<bool>& stop;
+    std::thread& thread;
+    ~Join() {
+      stop = true;
+      if (thread.joinable()) thread.join();
+    }
+  } const join{stop, editor};
   while (committed < 20) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   primary.kill();
   // Nobody is primary: reads go to the standby.

@@ -30,6 +30,7 @@ namespace edit = shardmap::edit;
 constexpr milliseconds kShardDeadline{15000};
 constexpr milliseconds kDumpDeadline{120000};
 constexpr milliseconds kLook{10};
+constexpr milliseconds kLong{1000};
 constexpr int kApplyErrorsMax = 3;
 constexpr int kCountedRowsMax = 100000;
 constexpr std::uint64_t kDiskFull = 4UL << 20;
@@ -168,8 +169,16 @@ Status Move::hide() {
   }
   failpoint("move: hidden");
   KG_CHECK(step_shards(true, true));
+  const auto began = Clock::now();
   KG_CHECK(wait_until_taken(store_, stored_.map->epoch(), Deadline::in(tuning_.routers_patience)));
+  tell_if_long("until all routers had taken the epoch", Clock::now() - began);
   return {};
+}
+
+// What a step has waited for others stands in the history with it.
+void Move::tell_if_long(const char* what, Clock::duration took) {
+  const auto ms = std::chrono::duration_cast<milliseconds>(took);
+  if (ms > kLong) mark(std::to_string(ms.count()) + " ms " + what);
 }
 
 Status Move::follow_from_here() {
@@ -184,15 +193,17 @@ Status Move::follow_from_here() {
   if (identities != work().identities)
     KG_CHECK(lease_.update([&](JobRecord& record) { record.work.identities = identities; }));
   KG_CHECK(retry_locks(
-      [&] { return set_identities_full(*source_, work().identities, tuning_.fence_lock_timeout, soon()); },
+      [&](milliseconds patience) { return set_identities_full(*source_, work().identities, patience, soon()); },
       true));
   failpoint("move: identities");
   KG_CHECK(make_publication(*source_, name, lease_.id(), tables_, soon()));
   failpoint("move: publication");
   const std::string& dsn = stored_.map->shard(work().source)->dsn;
+  const auto began = Clock::now();
   KG_TRY(slot_,
          make_slot(
              dsn, name, lease_, [this] { return lease_.go_on(true); }, Deadline::in(tuning_.slot_patience)));
+  tell_if_long("until transactions had ended that a replication slot waits for", Clock::now() - began);
   KG_CHECK(copy_slot(*source_, name, check_slot_of(name), soon()));
   failpoint("move: slot");
   return {};
@@ -254,17 +265,20 @@ Status Move::prepare_tables() {
   KG_TRY(auto there, number_tables(*target_));
   KG_TRY(const std::string version_there, version_of(*target_, tables_, soon()));
   const auto known = [&](JobRecord& record) {
+    record.info.history.insert(record.info.history.end() - 1, marks_.begin(), marks_.end());
     record.work.version = version_;
     record.work.version_there = version_there;
     record.work.here = std::move(here);
     record.work.there = std::move(there);
   };
   if (!online()) {
-    return lease_.update([&known](JobRecord& record) {
+    KG_CHECK(lease_.update([&known](JobRecord& record) {
       to(JobState::kFenced)(record);
       record.work.fenced = true;
       known(record);
-    });
+    }));
+    marks_.clear();
+    return {};
   }
   if (!tables_.empty()) KG_CHECK(follow_from_here());
   KG_CHECK(lease_.update([&known](JobRecord& record) {
@@ -272,6 +286,7 @@ Status Move::prepare_tables() {
     record.work.arrived = true;
     known(record);
   }));
+  marks_.clear();
   failpoint("move: prepared");
   return {};
 }

@@ -83,7 +83,10 @@ class Move {
   Status delete_what_arrived();
   Status upgrade_shards();
   Status step_shards(bool source, bool target);
-  Status retry_locks(const std::function<Result<bool>()>& attempt, bool may_cancel);
+  // With more patience each time; the lock's timeout is told to each attempt.
+  using LockAttempt = std::function<Result<bool>(std::chrono::milliseconds lock_timeout)>;
+  Status retry_locks(const LockAttempt& attempt, bool may_cancel);
+  [[nodiscard]] std::chrono::milliseconds longer(std::chrono::milliseconds lock_timeout) const;
   // Tries for a while; false: transactions have the tables, and it is left for later.
   Result<bool> try_locks(const std::function<Result<bool>()>& attempt);
   // Both the fence and the guard; true: the triggers are gone.
@@ -109,6 +112,7 @@ class Move {
   Status estimate();
   Result<std::chrono::milliseconds> measure_lag(Deadline patience);
   Error cannot_apply();
+  void tell_if_long(const char* what, std::chrono::steady_clock::duration took);
   // For the history, written down with the end of the step: nothing must be written while writes wait.
   void mark(std::string what);
   Status copy_and_subscribe();
@@ -116,7 +120,8 @@ class Move {
   Status release();
   Status guard();
   Status raise();
-  Status wait_for_quiet(shardmap::PgSession& shard, Deadline deadline);
+  // False: somebody has had a table for longer than `age` all the time.
+  Result<bool> wait_for_quiet(shardmap::PgSession& shard, std::chrono::milliseconds age, Deadline deadline);
   [[nodiscard]] Deadline drain_deadline() const;
   Status drain();
   Status commit();

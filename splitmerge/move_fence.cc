@@ -85,16 +85,16 @@ Status Move::release() {
 }
 
 // Waits while a transaction that would not let us in is at work; after a while we try all the same.
-Status Move::wait_for_quiet(shardmap::PgSession& shard, Deadline deadline) {
-  if (tables_.empty()) return {};
-  const std::string question = slow_holders(tables_, tuning_.fence_lock_timeout);
+Result<bool> Move::wait_for_quiet(shardmap::PgSession& shard, milliseconds age, Deadline deadline) {
+  if (tables_.empty()) return true;
+  const std::string question = slow_holders(tables_, age);
   while (!deadline.passed()) {
     KG_TRY(const auto rows, shard.query(question, {}, soon()));
-    if (rows[0][0] == "0") return {};
+    if (rows[0][0] == "0") return true;
     lease_.pause(milliseconds(5));
     KG_CHECK(lease_.go_on(true));
   }
-  return {};
+  return false;
 }
 
 // From here on nobody but the move changes the arriving rows; what somebody did before, comparing finds. A
@@ -104,10 +104,13 @@ Status Move::guard() {
   const Deadline patience = Deadline::in(tuning_.slot_patience);
   const FenceSpec spec{
       lease_.id(), stored_.map->mapping(lease_.record().map), work().shardlet, work().ranges, &tables_, ""};
-  for (;;) {
-    KG_CHECK(wait_for_quiet(*target_, Deadline::in(kQuietPatience).sooner(patience)));
-    KG_TRY(const bool raised, raise_guard(*target_, spec, tuning_.fence_lock_timeout, soon()));
+  for (milliseconds lock_timeout = tuning_.fence_lock_timeout;;) {
+    KG_TRY(const bool quiet,
+           wait_for_quiet(*target_, lock_timeout, Deadline::in(kQuietPatience).sooner(patience)));
+    KG_TRY(const bool raised,
+           raise_guard(*target_, spec, quiet ? lock_timeout : tuning_.fence_lock_timeout, soon()));
     if (raised) break;
+    lock_timeout = longer(lock_timeout);
     if (patience.passed()) {
       return fail(sqlstate::kQueryCanceled, "transactions on the target's tables do not end",
                   "Look for long transactions on the target, prepared ones too.");
@@ -119,13 +122,17 @@ Status Move::guard() {
   return {};
 }
 
+// A transaction that is older than the patience is waited for before anybody queues behind us; after a while
+// the least patience is tried all the same. On a busy server all are older than that, and the patience grows.
 Status Move::raise() {
   const Deadline patience = Deadline::in(tuning_.fence_patience);
   const FenceSpec spec{lease_.id(), stored_.map->mapping(lease_.record().map), work().shardlet, work().ranges,
                        &tables_};
+  milliseconds lock_timeout = tuning_.fence_lock_timeout;
   for (int n = 1;; n = std::min(2 * n, kBackOffMax)) {
     KG_CHECK(lease_.go_on(true));
-    KG_CHECK(wait_for_quiet(*source_, Deadline::in(kQuietPatience).sooner(patience)));
+    KG_TRY(const bool quiet,
+           wait_for_quiet(*source_, lock_timeout, Deadline::in(kQuietPatience).sooner(patience)));
     KG_CHECK(compare_before_fence());
     // What has been applied until now is on the target's disk before anybody waits for the rest.
     if (flusher_) KG_CHECK(flush(*flusher_, soon()));
@@ -137,7 +144,8 @@ Status Move::raise() {
     now.mapping = mapping();
     fence_mark_ = shardmap::random_uuid();
     if (online() && !tables_.empty()) now.also = mark_statement(lease_.id(), fence_mark_);
-    KG_TRY(const bool raised, raise_fence(*source_, now, tuning_.fence_lock_timeout, soon()));
+    KG_TRY(const bool raised,
+           raise_fence(*source_, now, quiet ? lock_timeout : tuning_.fence_lock_timeout, soon()));
     failpoint("move: fence raised");
     if (raised) {
       mark("fence raised");
@@ -145,6 +153,7 @@ Status Move::raise() {
     }
     KG_CHECK(release());
     mark("the lock was not to be had");
+    lock_timeout = longer(lock_timeout);
     if (patience.passed()) {
       return fail("55P03", "the fence could not be raised: transactions on the shardlet's tables do not end",
                   "Look for long transactions on the source, prepared ones too.");
@@ -242,7 +251,7 @@ Status Move::cut_over() {
 Status Move::lower_fence() {
   KG_TRY(stored_, map_.newest(soon()));
   KG_CHECK(open_source());
-  const auto open = [&] { return open_fence(*source_, lease_.id(), tuning_.fence_lock_timeout, soon()); };
+  const auto open = [&](milliseconds patience) { return open_fence(*source_, lease_.id(), patience, soon()); };
   if (source_) KG_CHECK(retry_locks(open, false));
   return release();
 }
@@ -274,8 +283,7 @@ Status Move::fence() {
     if (anew) return {};
   }
   const std::string& why_lowered = done.error().sqlstate;
-  const bool may_pass =
-      why_lowered == kTooSlow || why_lowered == kFenceOpened || why_lowered == kFollowingLost;
+  const bool may_pass = why_lowered == kTooSlow || why_lowered == kFenceOpened || why_lowered == kFollowingLost;
   const bool once_more = down && online() && may_pass && ++drains_ < kDrainsMax;
   if (down && online()) {
     const std::string why = once_more ? ": " + done.error().message : "";

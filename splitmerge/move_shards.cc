@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShardDeadline{15000};
 constexpr int kBackOffMax = 10;
-constexpr int kAttemptsAtOnce = 10;
+constexpr int kAttemptsAtOnce = 4;
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -180,11 +180,17 @@ Status Move::step_shards(bool source, bool target) {
   return {};
 }
 
-Status Move::retry_locks(const std::function<Result<bool>()>& attempt, bool may_cancel) {
+milliseconds Move::longer(milliseconds lock_timeout) const {
+  return std::max(lock_timeout, std::min(2 * lock_timeout, tuning_.fence_lock_timeout_max));
+}
+
+Status Move::retry_locks(const LockAttempt& attempt, bool may_cancel) {
   const Deadline patience = Deadline::in(tuning_.fence_patience);
+  milliseconds lock_timeout = tuning_.fence_lock_timeout;
   for (int n = 1;; n = std::min(2 * n, kBackOffMax)) {
-    KG_TRY(const bool done, attempt());
+    KG_TRY(const bool done, attempt(lock_timeout));
     if (done) return {};
+    lock_timeout = longer(lock_timeout);
     if (patience.passed()) return fail("55P03", "a lock on a table of the shardlet was not to be had");
     lease_.pause(tuning_.fence_retry_after * n);
     KG_CHECK(lease_.go_on(may_cancel));
@@ -207,8 +213,8 @@ Result<bool> Move::take_away_triggers(PgSession& shard) {
   const auto drop = [&] { return drop_fence(shard, lease_.id(), tuning_.fence_lock_timeout, soon()); };
   KG_TRY(const bool dropped, drop());
   if (dropped) return true;
-  KG_CHECK(
-      retry_locks([&] { return open_fence(shard, lease_.id(), tuning_.fence_lock_timeout, soon()); }, false));
+  KG_CHECK(retry_locks([&](milliseconds patience) { return open_fence(shard, lease_.id(), patience, soon()); },
+                       false));
   return try_locks(drop);
 }
 
@@ -255,7 +261,7 @@ void Move::leave_for_later(JobRecord& record) const {
 // would cease to be so while it is followed.
 Status Move::wait_for_leftovers() {
   bool waited = false;
-  const auto gone = [&]() -> Result<bool> {
+  const auto gone = [&](milliseconds) -> Result<bool> {
     KG_TRY(const auto jobs, JobNotes(store_).running(soon()));
     for (const StoredJob& job : jobs) {
       for (const Leftover& left : job.record.leftovers) {

@@ -8,7 +8,10 @@ namespace kintsugi::splitmerge {
 
 struct MoveTuning {
   // ---- the fence
-  std::chrono::milliseconds fence_lock_timeout{10};  // how long writers may queue behind one attempt
+  // How long writers may queue behind one attempt. The next may take twofold, up to the second, as long as no
+  // transaction that is older than that is in the way: on a busy server short ones take longer, too.
+  std::chrono::milliseconds fence_lock_timeout{10};
+  std::chrono::milliseconds fence_lock_timeout_max{80};
   std::chrono::milliseconds fence_retry_after{100};  // grows twofold to ten times this
   std::chrono::milliseconds fence_patience{60000};   // then the job fails: a transaction never ends
   std::chrono::milliseconds hold_seen_wait{5};       // how long a fence waits for routers that hold statements

@@ -205,7 +205,11 @@ taken_up:
      :: state = preparing  /* the snapshot is gone */
      :: undoing = true
      fi
-  :: !undoing && state == catching_up -> or_dies; state = fenced
+  :: !undoing && state == catching_up -> or_dies;
+     if
+     :: state = fenced
+     :: lowered < 1 -> lowered++; follows = false; state = preparing  /* what follows the source was taken away */
+     fi
   :: !undoing && state == fenced ->
      Hold: atomic { if :: (map & HELD) == 0 -> map = map | HELD; epoch++ :: else fi }; or_dies;
      if

@@ -1,6 +1,7 @@
 #include "splitmerge/move.h"
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 
 #include "base/log.h"
@@ -31,6 +32,7 @@ constexpr milliseconds kShardDeadline{15000};
 constexpr milliseconds kDumpDeadline{120000};
 constexpr milliseconds kLook{10};
 constexpr milliseconds kLong{1000};
+constexpr int kWatchSlices = 30;  // of kLook
 constexpr int kApplyErrorsMax = 3;
 constexpr int kCountedRowsMax = 100000;
 constexpr std::uint64_t kDiskFull = 4UL << 20;
@@ -313,11 +315,35 @@ Status Move::estimate() {
   return {};
 }
 
+// Tables that become others are noticed at once and not when all of it is copied in vain. A partition that is
+// attached meanwhile is published with its table, and where it has no key nobody can update it before it is
+// followed by all its columns.
+Status Move::copy_watched(const CopyJob& copy) {
+  std::atomic<bool> over{false};
+  std::atomic<bool> others{false};
+  auto watch = std::async(std::launch::async, [&] {
+    while (online() && !over && !others) {
+      const auto changed = tables_have_changed();
+      if (!changed) return;  // the copy itself will meet it
+      others = *changed;
+      for (int n = 0; n < kWatchSlices && !over && !others; ++n) lease_.pause(kLook);
+    }
+  });
+  const Status done = copy_rows(copy, lease_, [this, &others]() -> Status {
+    if (others) return fail(kTablesChanged, kAltered);
+    return lease_.go_on(true);
+  });
+  over = true;
+  watch.wait();
+  return done;
+}
+
 Status Move::copy() {
   const Status done = copy_and_subscribe();
   if (done) return done;
   // The snapshot may be gone: whoever tries again begins with a new one.
   slot_.reset();
+  if (done.error().sqlstate == kTablesChanged) return copy_anew();
   return online() && lease_.go_on(true) && tables_are_others() ? copy_anew() : done;
 }
 
@@ -350,7 +376,7 @@ Status Move::copy_and_subscribe() {
                      stored_.map->shard(work().source)->name,
                      stored_.map->shard(work().target)->name};
   if (!tables_.empty()) {
-    KG_CHECK(copy_rows(copy, lease_, go_on));
+    KG_CHECK(copy_watched(copy));
     lease_.finish_progress();
     failpoint("move: copied");
     KG_CHECK(lease_.update([](JobRecord& record) {

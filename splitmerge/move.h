@@ -19,6 +19,8 @@
 
 namespace kintsugi::splitmerge {
 
+struct CopyJob;
+
 // Within the mover: the tables are not any more what was copied.
 inline constexpr const char* kTablesChanged = "KG_ANEW";
 
@@ -115,6 +117,7 @@ class Move {
   void tell_if_long(const char* what, std::chrono::steady_clock::duration took);
   // For the history, written down with the end of the step: nothing must be written while writes wait.
   void mark(std::string what);
+  Status copy_watched(const CopyJob& copy);
   Status copy_and_subscribe();
   Status hold();
   Status release();

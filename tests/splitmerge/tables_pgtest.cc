@@ -191,4 +191,36 @@ TEST_F(TablesTest, AnOfflineMoveIsGivenUp) {
   expect_clean();
 }
 
+// It is published with its table, and has no key: PostgreSQL refuses every UPDATE of it until it is followed by
+// all its columns. That must not take until all else is copied.
+TEST_F(TablesTest, APartitionThatIsMadeWhileTheRowsAreCopiedCanBeWrittenToSoon) {
+  on_both(
+      "CREATE TABLE log (tenant bigint NOT NULL, at int NOT NULL, n int) PARTITION BY RANGE (at);"
+      "CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM (0) TO (100)");
+  pgtest::psql(dsn(1), "INSERT INTO log SELECT t, 1, 0 FROM generate_series(0, 299) t; ANALYZE");
+  put_table("log");
+  start_runner();
+  JobRequest request = move_of("b", "s2");
+  request.max_rate = 3000;  // a minute
+  const std::uint64_t id = must(jobs().submit(request, soon())).id;
+  while (must(jobs().show(id, soon())).state != JobState::kCopying) std::this_thread::sleep_for(1ms);
+  on_both("CREATE TABLE log_2 PARTITION OF log FOR VALUES FROM (100) TO (200)");
+  pgtest::Connection pg(dsn(1));
+  pg.query("INSERT INTO log SELECT t, 101, 0 FROM generate_series(0, 299) t");
+  bool updated = false;
+  for (const Deadline patience = soon(15000ms); !updated && !patience.passed();
+       std::this_thread::sleep_for(10ms)) {
+    try {
+      pg.query("UPDATE log SET n = 1 WHERE tenant = 150 AND at = 101");
+      updated = true;
+    } catch (const std::runtime_error& refused) {
+      EXPECT_NE(std::string(refused.what()).find("replica identity"), std::string::npos) << refused.what();
+    }
+  }
+  EXPECT_TRUE(updated) << story(must(jobs().show(id, soon())));
+  must(jobs().cancel(id, soon()));
+  EXPECT_EQ(end_of(id).state, JobState::kCanceled);
+  expect_clean();
+}
+
 }  // namespace kintsugi::splitmerge

@@ -88,6 +88,8 @@ class Move {
   // With more patience each time; the lock's timeout is told to each attempt.
   using LockAttempt = std::function<Result<bool>(std::chrono::milliseconds lock_timeout)>;
   Status retry_locks(const LockAttempt& attempt, bool may_cancel);
+  // While writers wait for nothing but this: without pauses, and with more and more patience.
+  Status retry_locks_urgently(const LockAttempt& attempt);
   [[nodiscard]] std::chrono::milliseconds longer(std::chrono::milliseconds lock_timeout) const;
   // Tries for a while; false: transactions have the tables, and it is left for later.
   Result<bool> try_locks(const std::function<Result<bool>()>& attempt);

@@ -252,7 +252,7 @@ Status Move::lower_fence() {
   KG_TRY(stored_, map_.newest(soon()));
   KG_CHECK(open_source());
   const auto open = [&](milliseconds patience) { return open_fence(*source_, lease_.id(), patience, soon()); };
-  if (source_) KG_CHECK(retry_locks(open, false));
+  if (source_) KG_CHECK(retry_locks_urgently(open));
   return release();
 }
 

@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kShardDeadline{15000};
 constexpr int kBackOffMax = 10;
 constexpr int kAttemptsAtOnce = 4;
+constexpr milliseconds kUrgentLockMax{1000};
+constexpr milliseconds kUrgentPause{5};
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -194,6 +196,18 @@ Status Move::retry_locks(const LockAttempt& attempt, bool may_cancel) {
     if (patience.passed()) return fail("55P03", "a lock on a table of the shardlet was not to be had");
     lease_.pause(tuning_.fence_retry_after * n);
     KG_CHECK(lease_.go_on(may_cancel));
+  }
+}
+
+Status Move::retry_locks_urgently(const LockAttempt& attempt) {
+  const Deadline patience = Deadline::in(tuning_.fence_patience);
+  for (milliseconds lock_timeout = tuning_.fence_lock_timeout;;
+       lock_timeout = std::max(lock_timeout, std::min(2 * lock_timeout, kUrgentLockMax))) {
+    KG_TRY(const bool done, attempt(lock_timeout));
+    if (done) return {};
+    if (patience.passed()) return fail("55P03", "a lock on a table of the shardlet was not to be had");
+    lease_.pause(kUrgentPause);
+    KG_CHECK(lease_.go_on(false));
   }
 }
 

@@ -203,6 +203,8 @@ void Analyzer::look_into(const Function& function) {
     if (table->kind != shardmap::TableKind::kSharded || !reads_sharded.empty()) continue;
     if (std::binary_search(function.mentions.begin(), function.mentions.end(), table->name))
       reads_sharded = function.name + ", which names the sharded table " + table->schema + "." + table->name;
+    else if (std::binary_search(function.mentions.begin(), function.mentions.end(), kAnyRelation))
+      reads_sharded = function.name + ", which puts the statements together that it EXECUTEs";
   }
 }
 

@@ -107,6 +107,13 @@ const Relation* Catalog::find_relation(std::span<const std::string> path, std::s
 const Function* Catalog::function(std::string_view schema, std::string_view name) const {
   return look(functions_, Key(schema, name));
 }
+std::vector<const Function*> Catalog::functions_named(std::string_view name) const {
+  std::vector<const Function*> found;
+  for (const auto& [key, function] : functions_)
+    if (function.name == name) found.push_back(&function);
+  return found;
+}
+
 const Function* Catalog::find_function(std::span<const std::string> path, std::string_view name) const {
   return along(path, [&](std::string_view schema) { return function(schema, name); });
 }
@@ -235,6 +242,47 @@ std::set<std::string> made_in(std::string_view body) {
   return made;
 }
 
+bool puts_together(std::string_view body) {
+  using parser::is_keyword;
+  using parser::is_symbol;
+  using parser::Token;
+  using parser::TokenKind;
+  const auto is_text = [](const Token& token) {
+    return token.kind == TokenKind::kString || token.kind == TokenKind::kEscapeString ||
+           token.kind == TokenKind::kDollarString;
+  };
+  parser::Scanner scanner(body);
+  Token before, token = scanner.next();
+  while (token.kind != TokenKind::kEnd && token.kind != TokenKind::kError) {
+    const bool execute = is_keyword(body, token, "execute") && !is_symbol(body, before, ".");
+    before = token;
+    token = scanner.next();
+    if (!execute || is_keyword(body, token, "on") || is_keyword(body, token, "function") ||
+        is_keyword(body, token, "procedure"))
+      continue;
+    bool names = true;  // format() may put a name in
+    if (is_keyword(body, token, "format")) {
+      token = scanner.next();
+      if (is_symbol(body, token, "(")) token = scanner.next();
+      const std::string_view own = token.of(body);
+      names = own.find("%I") != std::string_view::npos || own.find("%s") != std::string_view::npos ||
+              own.find('$') != std::string_view::npos;
+      if (is_text(token) && !names) {
+        for (int depth = 1; depth > 0 && token.kind != TokenKind::kEnd && token.kind != TokenKind::kError;) {
+          token = scanner.next();
+          depth += is_symbol(body, token, "(") ? 1 : is_symbol(body, token, ")") ? -1 : 0;
+        }
+      }
+    }
+    if (!is_text(token) && names) return true;
+    token = scanner.next();
+    if (!is_symbol(body, token, ";") && !is_keyword(body, token, "into") && !is_keyword(body, token, "using") &&
+        !is_keyword(body, token, "loop"))
+      return true;
+  }
+  return false;
+}
+
 namespace {
 
 // Columns of NEW that a trigger's function in plpgsql gives other values: "new.tenant"; "new." when it may be
@@ -282,6 +330,7 @@ void CatalogBuilder::find_mentions() {
   for (const auto& [name, words] : named) relations.insert(name);
   std::vector<Function*> readers;
   std::map<std::string, std::set<std::string>> written, made, assigned;  // by functions of that name
+  std::set<std::string> any;                                             // those that put statements together
   for (auto& [key, function] : catalog_->functions_) {
     if (!function.reads_tables || function.schema == "pg_catalog" || function.body.empty()) continue;
     readers.push_back(&function);
@@ -291,6 +340,7 @@ void CatalogBuilder::find_mentions() {
     written[function.name].merge(written_in(function.body));
     made[function.name].merge(made_in(function.body));
     assigned[function.name].merge(assigned_in(function.body));
+    if (puts_together(function.body)) any.insert(function.name);
   }
   for (Function* function : readers) {
     std::set<std::string> seen{function->name};
@@ -298,17 +348,20 @@ void CatalogBuilder::find_mentions() {
     function->body.clear();
     std::set<std::string> writes = written[function->name];
     std::set<std::string> makes = made[function->name];
+    bool anything = any.contains(function->name);
     while (!left.empty()) {
       const std::string word = std::move(left.back());
       left.pop_back();
       const auto at = named.find(word);
       if (at == named.end() || !seen.insert(word).second) continue;
       if (relations.contains(word)) function->mentions.push_back(word);
+      anything |= any.contains(word);
       if (const auto by = written.find(word); by != written.end())
         writes.insert(by->second.begin(), by->second.end());
       if (const auto by = made.find(word); by != made.end()) makes.insert(by->second.begin(), by->second.end());
       left.insert(left.end(), at->second.begin(), at->second.end());
     }
+    if (anything) function->mentions.emplace_back(kAnyRelation);
     std::sort(function->mentions.begin(), function->mentions.end());
     for (const std::string& name : function->mentions)
       if (writes.contains(name)) function->writes.push_back(name);

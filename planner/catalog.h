@@ -109,6 +109,7 @@ class Catalog {
   [[nodiscard]] const Relation* relation_displayed(std::string_view display) const;  // "schema.name"
   // Facts of a function by its name; several schemas of the path that have it are taken together.
   [[nodiscard]] const Function* function(std::string_view schema, std::string_view name) const;
+  [[nodiscard]] std::vector<const Function*> functions_named(std::string_view name) const;  // in any schema
   [[nodiscard]] const Function* find_function(std::span<const std::string> path, std::string_view name) const;
   [[nodiscard]] const Type* type(std::uint32_t oid) const;
   [[nodiscard]] const Type* type(std::string_view schema, std::string_view name) const;
@@ -164,6 +165,9 @@ class CatalogBuilder {
 [[nodiscard]] std::vector<std::string> words_of(std::string_view text);
 // Those that say what is written: the last one of a name with dots.
 [[nodiscard]] std::set<std::string> written_in(std::string_view body);
+// Whether it runs statements that it puts together first (EXECUTE): any relation may be in them.
+[[nodiscard]] bool puts_together(std::string_view body);
+inline constexpr std::string_view kAnyRelation = "*";  // among the mentions of such a function
 // Calls of now(), random() and the like, also those without parentheses.
 [[nodiscard]] std::set<std::string> made_in(std::string_view body);
 

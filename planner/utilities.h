@@ -77,6 +77,7 @@ class Utilities {
   // A temporary table lives on one connection and would hide the table of all shards from there on.
   bool hides_placed(const parser::QualifiedName& name);
 
+  [[nodiscard]] std::optional<Error> do_elsewhere() const;
   void make_partition(const parser::CreateTable& table, const RelationUse& parent);
   std::optional<Error> new_trigger_elsewhere(const RelationUse& table);
   std::optional<Error> worked_out_elsewhere(parser::List<parser::Constraint> constraints);

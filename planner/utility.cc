@@ -1,5 +1,6 @@
 // Maintenance, EXPLAIN and cursors: on which shards they run.
 #include <algorithm>
+#include <set>
 
 #include "parser/literals.h"
 #include "parser/scanner.h"
@@ -177,11 +178,47 @@ void Utilities::operator()(const parser::Utility* utility) {
     if (table->kind == shardmap::TableKind::kReplicated && written.contains(table->name))
       refuse(refused("DO that writes to the replicated table " + table->schema + "." + table->name,
                      "One shard alone would have what it writes. Send its statements themselves."));
-  for (const shardmap::Table* table : analyzer_.map().tables())
-    if (table->kind == shardmap::TableKind::kSharded &&
-        std::binary_search(words.begin(), words.end(), table->name))
-      refuse(refused("DO that names the sharded table " + table->schema + "." + table->name,
-                     "It would see the rows of one shard. Send its statements themselves."));
+  if (auto error = do_elsewhere()) refuse(std::move(*error));
+}
+
+// What a DO block names, itself or through views and functions, is there in whole.
+std::optional<Error> Utilities::do_elsewhere() const {
+  const std::string_view text = analyzer_.statement().text();
+  const auto sharded = [](const shardmap::Table* table) {
+    return table->kind == shardmap::TableKind::kSharded;
+  };
+  const auto tables = analyzer_.map().tables();
+  if (std::none_of(tables.begin(), tables.end(), sharded)) return std::nullopt;
+  std::vector<std::string> left = words_of(text);
+  std::set<std::string> words;
+  bool anything = false;
+  while (!left.empty()) {
+    std::string word = std::move(left.back());
+    left.pop_back();
+    if (!words.insert(word).second) continue;
+    for (const Function* function : analyzer_.catalog().functions_named(word)) {
+      const auto& mentions = function->mentions;
+      anything |= std::find(mentions.begin(), mentions.end(), kAnyRelation) != mentions.end();
+      left.insert(left.end(), mentions.begin(), mentions.end());
+    }
+    for (const Relation* relation : analyzer_.catalog().relations())
+      if (relation->name == word && relation->kind == RelationKind::kView && !relation->is_system())
+        for (std::string& each : words_of(relation->definition)) left.push_back(std::move(each));
+  }
+  static constexpr std::string_view kInstead =
+      "It would see the rows of one shard. Send its statements themselves.";
+  for (const shardmap::Table* table : tables)
+    if (sharded(table) && words.contains(table->name))
+      return refused("DO that names the sharded table " + table->schema + "." + table->name,
+                     std::string(kInstead));
+  parser::Scanner scanner(text);
+  for (parser::Token token = scanner.next();
+       token.kind != parser::TokenKind::kEnd && token.kind != parser::TokenKind::kError; token = scanner.next())
+    if (token.kind == parser::TokenKind::kString || token.kind == parser::TokenKind::kDollarString ||
+        token.kind == parser::TokenKind::kEscapeString)
+      if (const auto body = parser::decode_string(text, token)) anything |= puts_together(*body);
+  if (!anything) return std::nullopt;
+  return refused("DO that puts the statements together that it EXECUTEs", std::string(kInstead));
 }
 
 void Utilities::operator()(const parser::Call* call) {

@@ -132,3 +132,35 @@ SELECT total_orders(5)
 SELECT log_it('x')
 -- tier 1: route to s1, writes
 
+SELECT count_of('settings')
+-- refused 0A000: the function count_of, which puts the statements together that it EXECUTEs, in a statement without a sharding key
+--   hint: It would see the rows of one shard. Send its statements themselves, or call it in a statement that says with = which sharding key it is for.
+
+SELECT calls_count_of('settings')
+-- refused 0A000: the function calls_count_of, which puts the statements together that it EXECUTEs, in a statement without a sharding key
+--   hint: It would see the rows of one shard. Send its statements themselves, or call it in a statement that says with = which sharding key it is for.
+
+SELECT count_of('orders') FROM orders WHERE tenant_id = 5
+-- tier 1: route to s1, shardlet t1, writes
+
+SELECT sets_it('x')
+-- tier 1: route to s1, writes
+
+CALL count_of('orders')
+-- refused 0A000: the function count_of, which puts the statements together that it EXECUTEs, in a statement without a sharding key
+--   hint: It would see the rows of one shard. Send its statements themselves, or call it in a statement that says with = which sharding key it is for.
+
+DO $$ BEGIN EXECUTE 'update or' || 'ders set note = 1'; END $$
+-- refused 0A000: DO that puts the statements together that it EXECUTEs
+--   hint: It would see the rows of one shard. Send its statements themselves.
+
+DO $$ BEGIN EXECUTE 'update settings set value = 1' ; PERFORM 1; END $$
+-- tier 1: route to s1, writes
+
+DO $$ BEGIN PERFORM total_orders(5); END $$
+-- refused 0A000: DO that names the sharded table public.orders
+--   hint: It would see the rows of one shard. Send its statements themselves.
+
+DO 'BEGIN PERFORM sets_it(''x''); END'
+-- tier 1: route to s1, writes
+

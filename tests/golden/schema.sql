@@ -38,3 +38,6 @@ CREATE FUNCTION audit_it () RETURNS trigger LANGUAGE plpgsql AS 'begin insert in
 CREATE FUNCTION price_it () RETURNS trigger LANGUAGE plpgsql AS 'begin new.price := (select price from plans limit 1); insert into items (tenant_id) values (new.tenant_id); return new; end';
 CREATE FUNCTION place_it () RETURNS trigger LANGUAGE plpgsql AS 'begin if new.tenant_id = 3 then select 9 into strict new.tenant_id; end if; return new; end';
 CREATE FUNCTION look_at_it () RETURNS trigger LANGUAGE plpgsql AS 'declare was bigint := new.tenant_id; begin if new.tenant_id = was then new.note := new.tenant_id; end if; return new; end';
+CREATE FUNCTION count_of (text) RETURNS bigint LANGUAGE plpgsql AS 'declare n bigint; begin execute format(''select count(*) from %I'', $1) into n; return n; end';
+CREATE FUNCTION calls_count_of (text) RETURNS bigint LANGUAGE sql AS 'select count_of($1)';
+CREATE FUNCTION sets_it (text) RETURNS void LANGUAGE plpgsql AS 'begin /* execute all */ execute ''update settings set value = 1''; execute format(''update settings set value = %L'', $1); end';

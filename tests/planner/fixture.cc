@@ -44,6 +44,15 @@ const std::map<std::string_view, std::pair<std::uint32_t, const char*>>& type_fa
   return facts;
 }
 
+// What stands in AS '...'.
+std::string body_of(std::string_view text) {
+  const std::size_t quote = text.find(" AS '");
+  if (quote == std::string_view::npos) return std::string(text);
+  std::string body(text.substr(quote + 5, text.rfind('\'') - quote - 5));
+  for (std::size_t at = 0; (at = body.find("''", at)) != std::string::npos; ++at) body.erase(at, 1);
+  return body;
+}
+
 Column column_of(const parser::ColumnDefinition& definition, const std::string& table, std::string_view text) {
   Column column;
   column.name = definition.name.text;
@@ -179,10 +188,7 @@ World make_world(const std::string& sql, shardmap::MapPtr map) {
                         : function->volatility == Volatility::kStable  ? 's'
                                                                        : 'v';
       made.reads_tables = made.volatility != 'i';
-      const std::size_t quote = text.find(" AS '");
-      if (made.reads_tables)
-        made.body =
-            quote == std::string_view::npos ? text : text.substr(quote + 5, text.rfind('\'') - quote - 5);
+      if (made.reads_tables) made.body = body_of(text);
       builder.add_function(std::move(made));
     } else if (const auto* schema = (*statement)->get<parser::CreateSchema>()) {
       builder.add_schema(std::string(schema->name.text));

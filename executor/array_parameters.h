@@ -31,8 +31,8 @@ struct ArrayColumn {
 // What the column's parameter is: texts are text[], whose NULLs no setting takes for words.
 [[nodiscard]] std::uint32_t parameter_type(const ArrayColumn& column);
 
-// The value of each column's parameter, in binary. `messages`: DataRows, and what came with them (notices), which goes to
-// `others`. XX001 when a row is not well formed.
+// The value of each column's parameter, in binary. `messages`: DataRows, and what came with them (notices),
+// which goes to `others`. XX001 when a row is not well formed.
 Result<std::vector<std::string>> arrays_of(std::string_view messages, const std::vector<ArrayColumn>& columns,
                                            std::string& others);
 

@@ -37,9 +37,9 @@ struct OpenTransaction {
   std::vector<std::string> prelude;
   std::vector<std::string> savepoints;
   std::vector<std::size_t> prelude_at;  // for each savepoint: so many of `prelude` up to it
-  bool let_go = false;  // it has failed, and holds nothing more on the other shards
-  bool sets = false;    // settings have been made in it
-  bool lost = false;    // a shard's part is gone: nothing but an end is possible
+  bool let_go = false;                  // it has failed, and holds nothing more on the other shards
+  bool sets = false;                    // settings have been made in it
+  bool lost = false;                    // a shard's part is gone: nothing but an end is possible
   // A block's first query takes the snapshot of all that it will see (session_snapshot.cc).
   Isolation isolation = Isolation::kUnknown;
   bool queried = false;  // that has come, or the transaction is the router's own

@@ -80,8 +80,9 @@ struct Function {
   // it mentions, itself or through views and other functions.
   std::string body;
   std::vector<std::string> mentions;
-  std::vector<std::string> writes;  // behind INSERT INTO, UPDATE, DELETE FROM, MERGE INTO, TRUNCATE; "new.column"
-  std::vector<std::string> makes;   // what the body calls that answers otherwise on each shard: now, random
+  std::vector<std::string>
+      writes;  // behind INSERT INTO, UPDATE, DELETE FROM, MERGE INTO, TRUNCATE; "new.column"
+  std::vector<std::string> makes;  // what the body calls that answers otherwise on each shard: now, random
   friend bool operator==(const Function&, const Function&) = default;
 };
 

@@ -184,6 +184,10 @@ Result<MapPtr> MapCommands::drop_shardlet(const std::string& name, Deadline dead
 }
 
 Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
+  for (const char* system : {"kintsugi", "pg_catalog", "information_schema", "pg_toast"}) {
+    if (table.schema == system)
+      return fail("42501", "table " + table.display() + " is a table of the system, and is not placed");
+  }
   return change_.edit(
       [&](const ShardMap& map) -> Result<MapEdit> {
         MapEdit edit{edit::PutTable{table}};
@@ -197,6 +201,21 @@ Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
         return edit;
       },
       deadline);
+}
+
+Result<std::vector<std::string>> MapCommands::warnings_of(const ShardMap& map, const Table& table,
+                                                          Deadline deadline) {
+  std::vector<std::string> warnings;
+  const Mapping* mapping = map.mapping(table.map);
+  if (table.kind != TableKind::kSharded || mapping == nullptr || mapping->shards().empty()) return warnings;
+  const Shard* shard = map.shard(mapping->shards().begin()->first);
+  KG_TRY(LocalMap local, LocalMap::connect(shard->dsn, deadline.sooner(Deadline::in(kConnectDeadline))));
+  KG_TRY(const auto indexes, unique_without_key(local, table, deadline));
+  for (const std::string& index : indexes) {
+    warnings.push_back("the unique index " + index + " of table " + table.display() +
+                       " has not the sharding key in it: it holds on each shard alone");
+  }
+  return warnings;
 }
 
 Result<MapPtr> MapCommands::put_table(const Table& table, Deadline deadline) {

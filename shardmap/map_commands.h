@@ -47,6 +47,8 @@ class MapCommands {
   // Takes a table that the shards have, with its rows, into the map: its key columns must fit, and every row
   // must be where the map says; 55000 names those that are not.
   Result<MapPtr> shard_table(const Table& table, Deadline deadline);
+  // What is to be known of a table that is sharded, a sentence each: constraints that hold on each shard alone.
+  Result<std::vector<std::string>> warnings_of(const ShardMap& map, const Table& table, Deadline deadline);
   // Records a table as it is said to be; the shards are not looked at.
   Result<MapPtr> put_table(const Table& table, Deadline deadline);
   Result<MapPtr> drop_table(const std::string& schema, const std::string& name, Deadline deadline);

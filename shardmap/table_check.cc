@@ -71,7 +71,9 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
          session.query(
              "SELECT c.oid, pg_encoding_to_char(d.encoding), EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class "
              "k ON "
-             "k.oid = i.inhrelid WHERE c.oid IN (i.inhparent, i.inhrelid) AND NOT k.relispartition) FROM "
+             "k.oid = i.inhrelid WHERE c.oid IN (i.inhparent, i.inhrelid) AND NOT k.relispartition), "
+             "(SELECT i.inhparent::regclass::text FROM pg_inherits i WHERE i.inhrelid = c.oid AND "
+             "c.relispartition) FROM "
              "pg_class c JOIN pg_namespace n ON n.oid = "
              "c.relnamespace JOIN pg_database d ON d.datname = current_database() WHERE n.nspname = $1 AND "
              "c.relname = $2 AND c.relkind IN ('r', 'p')",
@@ -80,6 +82,11 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
   if (*there[0][1] != "UTF8") {
     return fail(sqlstate::kNotSupported,
                 "the database has the encoding " + *there[0][1] + "; a shard must have UTF8");
+  }
+  if (there[0][3]) {
+    return fail(
+        "55000", "table " + table.display() + " is a partition of " + *there[0][3],
+        "A partition is where its table is: ALTER TABLE " + *there[0][3] + " SHARD BY ... takes all of them.");
   }
   if (*there[0][2] == "t") {
     return fail(
@@ -120,6 +127,24 @@ Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& t
     if (*rows[0][3] == "t") return fail(sqlstate::kNotSupported, "column " + name + " is generated");
   }
   return {};
+}
+
+Result<std::vector<std::string>> unique_without_key(LocalMap& shard, const Table& table, Deadline deadline) {
+  std::string keys;
+  for (const std::string& column : table.key) keys += (keys.empty() ? "" : ", ") + quote_literal(column);
+  KG_TRY(
+      const auto rows,
+      shard.session().query(
+          "SELECT c.relname || ' (' || string_agg(a.attname, ', ' ORDER BY a.attnum) || ')' FROM pg_index i "
+          "JOIN "
+          "pg_class c ON c.oid = i.indexrelid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum <= "
+          "i.indnkeyatts WHERE i.indrelid = to_regclass($1) AND (i.indisunique OR i.indisexclusion) GROUP BY "
+          "c.relname HAVING NOT array_agg(a.attname::text) @> ARRAY[" +
+              keys + "] ORDER BY c.relname",
+          {SqlValue::text(qualified(table))}, deadline));
+  std::vector<std::string> found;
+  for (const PgRow& row : rows) found.push_back(*row[0]);
+  return found;
 }
 
 Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap& map, const Shard& shard,

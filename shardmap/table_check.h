@@ -19,8 +19,12 @@ struct MisplacedKey {
 
 // The key columns exist with the map's types (integers of other widths and varchar pass), without a length or
 // precision that would change a value on its way into the row, without a nondeterministic collation, in a UTF-8
-// database. 42P01 when the table is not there, 42703 or 42804 for a column, 0A000 for the rest.
+// database. 42P01 when the table is not there, 55000 for a partition, 42703 or 42804 for a column, 0A000 for
+// the rest.
 Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& table, Deadline deadline);
+
+// The unique indexes of the table, with their columns, that hold on each shard alone: without its sharding key.
+Result<std::vector<std::string>> unique_without_key(LocalMap& shard, const Table& table, Deadline deadline);
 
 // The distinct keys on this shard, of a sharded table, that the map places elsewhere; at most `most`. Keys in a
 // range that is hidden on this shard are a move's business and pass.

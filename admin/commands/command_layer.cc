@@ -96,7 +96,13 @@ struct Changer {
     return unless(c.if_exists, sqlstate::kUndefinedObject, made(map().drop_shardlet(c.name, run.deadline)));
   }
   Result<CommandResult> operator()(const PlaceTable& c) const {
-    return unless(c.if_exists, "42P01", made(map().shard_table(c.table, run.deadline)));
+    return unless(c.if_exists, "42P01", place(c.table));
+  }
+  Result<CommandResult> place(const shardmap::Table& table) const {
+    KG_TRY(const MapPtr placed, map().shard_table(table, run.deadline));
+    CommandResult done = made(placed);
+    if (auto warnings = map().warnings_of(*placed, table, run.deadline)) done.notices = *std::move(warnings);
+    return done;
   }
   Result<CommandResult> operator()(const UnplaceTable& c) const {
     return unless(c.if_exists, sqlstate::kUndefinedObject,

@@ -125,6 +125,12 @@ class Dialect(unittest.TestCase):
         admin.add_notice_handler(lambda said: notices.append(said.message_primary))
         self.assertEqual(admin.execute("ALTER TABLE IF EXISTS nothing SHARD BY tenants (tenant_id)").statusmessage, "ALTER TABLE")
         self.assertEqual(notices, ["table public.nothing does not exist, skipping"])
+        for n in (1, 2, 3):
+            with house.shard(n) as shard:
+                shard.execute("CREATE TABLE people (id bigint PRIMARY KEY, tenant_id bigint)")
+        admin.execute("ALTER TABLE people SHARD BY tenants (tenant_id)")
+        self.assertIn("people_pkey (id)", notices[1])
+        admin.execute("DROP TABLE people")
         self.assertEqual(self.refused("ALTER TABLE nothing SHARD BY tenants (tenant_id)", "42P01", "table public.nothing does not exist").message_detail,
                          'So it is on shard "s1".')
         self.refused("ALTER TABLE nothing REPLICATED", "42P01")

@@ -149,6 +149,47 @@ TEST_F(RecoveryTest, CommandsRefuseWhatWouldLoseRows) {
   }
 }
 
+TEST_F(RecoveryTest, WhatIsNoTableOfItsOwnIsNotPlaced) {
+  build();
+  for (const char* database : {"one", "two"}) {
+    pgtest::psql(
+        dsn(database),
+        "CREATE TABLE days (tenant bigint, day date) PARTITION BY RANGE (day); CREATE TABLE days1 PARTITION OF "
+        "days FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')");
+  }
+  const auto part =
+      commands().shard_table({"public", "days1", TableKind::kSharded, "tenants", {"tenant"}}, soon());
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().sqlstate, "55000");
+  EXPECT_EQ(part.error().message, "table public.days1 is a partition of days");
+  EXPECT_TRUE(commands().shard_table({"public", "days", TableKind::kSharded, "tenants", {"tenant"}}, soon()));
+  const auto system = commands().shard_table({"kintsugi", "serial", TableKind::kReplicated, "", {}}, soon());
+  ASSERT_FALSE(system);
+  EXPECT_EQ(system.error().sqlstate, "42501");
+}
+
+// The database has promised them so far, and each shard goes on to promise its own part.
+TEST_F(RecoveryTest, UniqueIndexesWithoutTheKeyAreTold) {
+  build();
+  for (const char* database : {"one", "two"}) {
+    pgtest::psql(dsn(database),
+                 "CREATE TABLE people (id bigint PRIMARY KEY, tenant bigint, email text UNIQUE, UNIQUE (email, "
+                 "tenant))");
+  }
+  const Table people{"public", "people", TableKind::kSharded, "tenants", {"tenant"}};
+  const auto placed = commands().shard_table(people, soon());
+  ASSERT_TRUE(placed) << placed.error().to_string();
+  EXPECT_EQ(
+      *commands().warnings_of(**placed, people, soon()),
+      (Lines{
+          "the unique index people_email_key (email) of table public.people has not the sharding key in it: it "
+          "holds on each shard alone",
+          "the unique index people_pkey (id) of table public.people has not the sharding key in it: it holds "
+          "on "
+          "each shard alone"}));
+  EXPECT_EQ(*commands().warnings_of(**placed, orders(), soon()), Lines{});
+}
+
 // Statements for it would meet tables that are not there.
 TEST_F(RecoveryTest, AShardThatIsBeingPreparedIsNotSaidToBeReady) {
   ASSERT_TRUE(commands().create_shard({"s1", dsn("one"), ShardState::kPreparing}, soon()));

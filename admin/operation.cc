@@ -62,7 +62,7 @@ constexpr Role kViewer = Role::kViewer, kOperator = Role::kOperator, kAdmin = Ro
 std::vector<Operation> map_operations() {
   return {
       {"GET", "/v1/shards", "listShards", "The shards.",
-       kViewer, "", "shard", 200, true, {}, list_shards},
+       kViewer, "", "shard", 200, true, {"state"}, list_shards},
       {"POST", "/v1/shards", "createShard", "Makes a database a shard.",
        kAdmin, "newShard", "shard", 201, false, {}, create_shard},
       {"GET", "/v1/shards/{shard}", "getShard", "One shard.",
@@ -83,7 +83,7 @@ std::vector<Operation> map_operations() {
        kViewer, "", "place", 200, false, {"key"}, lookup_key},
       {"GET", "/v1/maps/{map}/shardlets", "listShardlets",
        "The shardlets of a map, in the order of their keys.",
-       kViewer, "", "shardlet", 200, true, {"shard"}, list_shardlets},
+       kViewer, "", "shardlet", 200, true, {"shard", "state"}, list_shardlets},
       {"POST", "/v1/maps/{map}/shardlets", "createShardlet", "A new shardlet.",
        kAdmin, "newShardlet", "shardlet", 201, false, {}, create_shardlet},
       {"GET", "/v1/maps/{map}/shardlets/{shardlet}", "getShardlet", "One shardlet.",

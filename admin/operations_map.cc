@@ -28,6 +28,10 @@ Show one(Show::What what, const std::string& name) {
   return show;
 }
 
+tl::unexpected<Error> no_such_state(const std::string& state, const char* known) {
+  return fail(sqlstate::kInvalidParameter, "\"" + state.substr(0, 60) + "\" is no state of it", known);
+}
+
 // Runs the change, then shows what came of it.
 Answer change_and_show(RestRequest& request, Command change, const Show& after, int status) {
   KG_TRY(const CommandResult done, request.layer.run(change, request.actor, request.run));
@@ -116,7 +120,10 @@ Answer run_one(RestRequest& request, Command command, int status) {
 // ---- shards
 
 Answer list_shards(RestRequest& request) {
-  KG_TRY(const Show show, show_page(request, Show::What::kShards));
+  KG_TRY(Show show, show_page(request, Show::What::kShards));
+  show.state = request.in_query("state");
+  if (!show.state.empty() && !shardmap::shard_state_named(show.state))
+    return no_such_state(show.state, "preparing, online, draining, offline");
   return run_list(request, show);
 }
 
@@ -210,6 +217,9 @@ Answer list_shardlets(RestRequest& request) {
   KG_TRY(Show show, show_page(request, Show::What::kShardlets));
   show.map = request.path["map"];
   show.shard = request.in_query("shard");
+  show.state = request.in_query("state");
+  if (!show.state.empty() && !shardmap::shardlet_state_named(show.state))
+    return no_such_state(show.state, "online, read only, offline, held");
   return run_list(request, show);
 }
 

@@ -101,7 +101,7 @@ struct Show {
   What what = What::kShards;
   std::string map;                  // shardlets and tables of this map only
   std::string shard;                // shardlets of this shard only
-  std::string state, type;          // jobs in this state, of this type only
+  std::string state, type;          // shards, shardlets, jobs in this state; jobs of this type only
   bool newest_first = false;        // jobs
   std::string who;                  // what this one has asked for, of the audit trail
   std::optional<std::string> name;  // this one; 42704 when there is none

@@ -179,6 +179,7 @@ Status show_shards(const Show& request, const ShardMap& map, const Surroundings&
   Page page(request, result);
   for (const shardmap::Shard* shard : shards) {
     if (shard->name <= request.after && !request.after.empty()) continue;
+    if (!request.state.empty() && shardmap::name_of(shard->state) != request.state) continue;
     if (!page.add(shard_json(map, *shard), shard->name)) break;
   }
   return {};
@@ -233,6 +234,7 @@ bool show_shardlets_of(const Show& request, Face face, const ShardMap& map, cons
                        const std::string& after, Page& page) {
   const auto add = [&](const Shardlet& shardlet) {
     if (!request.shard.empty() && map.shard(shardlet.shard)->name != request.shard) return true;
+    if (!request.state.empty() && shardmap::name_of(shardlet.state) != request.state) return true;
     return page.add(shardlet_json(map, mapping, shardlet, face), place_of(mapping, shardlet));
   };
   if (mapping.kind() == MapKind::kList) {

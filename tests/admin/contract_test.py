@@ -99,6 +99,12 @@ class Contract(unittest.TestCase):
         europe = {"name": "eu", "values": ["de", "fr"], "shard": "s2", "state": "online"}
         self.assertEqual({k: v for k, v in self.ask("POST", M + "/regions/shardlets", europe, 201).json.items() if k != "map"}, europe)
         self.has(self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "read only"}), state="read only", name="a")
+        for query, found in (("?state=read%20only", ["a"]), ("?state=online", ["b"]), ("?state=online&shard=s1", []), ("?state=offline", [])):
+            self.assertEqual([s["name"] for s in self.ask("GET", M + "/tenants/shardlets" + query).json["items"]], found)
+        self.assertEqual([s["name"] for s in self.ask("GET", S + "?state=online").json["items"]], ["s1", "s2", "s3"])
+        self.assertEqual(self.ask("GET", S + "?state=draining").json["items"], [])
+        self.assertIn("read only", self.ask("GET", M + "/tenants/shardlets?state=closed", status=400).json["hint"])
+        self.ask("GET", S + "?state=closed", status=400)
         self.has(self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "online"}), state="online")
         self.ask("PATCH", M + "/tenants/shardlets/a", {"state": "held"}, status=400)
         # What was read may be sent back whole; what is no matter of PATCH says how it is done.

@@ -26,6 +26,11 @@ Result<std::shared_ptr<MapService>> MapService::start(const Config& config) {
     service->map_ = fixed->current();
     return service;
   }
+  constexpr std::string_view kSqlite = "sqlite:";
+  KG_TRY(service->replica_lock_, FileLock::take(config.map.replica));
+  if (config.map.store.starts_with(kSqlite)) {
+    KG_TRY(service->store_lock_, FileLock::take(config.map.store.substr(kSqlite.size())));
+  }
   service->store_ = config.map.store;
   shardmap::MapFeedOptions options{
       .store = config.map.store, .replica = config.map.replica, .router = service->router_};

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "app/file_lock.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "frontend/map_source.h"
@@ -58,6 +59,7 @@ class MapService final : public frontend::MapSource {
   MapService() = default;
   void deliver(const shardmap::MapPtr& map);
 
+  FileLock replica_lock_, store_lock_;
   std::string store_;
   std::string router_;
   mutable std::mutex mutex_;  // of the map and the server

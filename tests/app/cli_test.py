@@ -198,6 +198,18 @@ class Cli(unittest.TestCase):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(20), 0)
 
+    def test_a_second_router_on_the_same_files_is_refused(self):
+        """Of a SQLite store a router takes itself to be the only one; and each has a replica of its own."""
+        data, other = str(pathlib.Path(self.file("")).parent), str(pathlib.Path(self.file("")).parent)
+        ports = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+        with self.serving("--data", data, *ports) as process:
+            for arguments, file in ((("--data", data), "replica.db"), (("--data", other, "--set", f"map.store=sqlite:{data}/map.db"), "map.db")):
+                code, out, err = self.run_program("serve", *arguments, *ports)
+                self.assertEqual((code, out), (1, ""))
+                self.assertIn(f"{data}/{file} is used by another router (process {process.pid})", err)
+        with self.serving("--data", data, *ports) as process:  # killed, it has left nothing behind that is in the way
+            self.assertIn("listening", process.first_line)
+
     def test_two_signals_at_once_end_it_and_do_not_crash_it(self):
         for _ in range(5):
             with self.serving("--config", self.file(self.SERVE)) as process:

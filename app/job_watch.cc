@@ -44,7 +44,8 @@ int ended(Talk& talk, const Json& job) {
     std::cout << title(job) << " is done\n";
   }
   if (state == "done") return kDone;
-  Error error{.sqlstate = "XX000", .message = title(job) + " is " + state};
+  Error error{.sqlstate = "XX000",
+              .message = title(job) + (state == "failed" ? " has failed" : " was canceled")};
   if (job.contains("error") && job["error"].is_object()) {
     error.sqlstate = job["error"].value("sqlstate", error.sqlstate);
     error.detail = job["error"].value("message", job["error"].dump());

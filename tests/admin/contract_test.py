@@ -18,7 +18,7 @@ import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from house import House, wait_until  # noqa: E402
+from house import House, psycopg, wait_until  # noqa: E402
 
 house = None
 S = "/v1/shards"
@@ -215,6 +215,23 @@ class Contract(unittest.TestCase):
             holder.rollback()
         self.ask("POST", f"/v1/jobs/{job}/resume", status=202)
         self.assertEqual(self.ended(job)["state"], "done")
+
+    def test_05b_a_job_that_a_precondition_ends(self):
+        """Found by the job or before it, the command line says 3; and a shard that is not ready is not said to be."""
+        with house.cluster.admin("postgres") as root:
+            root.execute("CREATE DATABASE occupied")
+        dsn = house.dsn(1).replace("dbname=d1", "dbname=occupied")
+        with psycopg.connect(dsn, autocommit=True) as there:
+            there.execute("CREATE TABLE orders (id text)")
+        self.has(self.ask("POST", S, {"name": "s9", "dsn": dsn}, 201), state="preparing")
+        job = self.ask("GET", "/v1/jobs?order=newest&limit=1").json["items"][0]
+        self.assertEqual((self.ended(job["id"])["state"], job["type"]), ("failed", "provision"))
+        code, _, err = house.cli("job", "watch", str(job["id"]))
+        self.assertEqual(code, 3, err)
+        self.assertRegex(err, r"(?s)has failed\n  .*already exists\n  .*RESUME JOB")
+        for state in ("online", "draining", "offline"):
+            self.ask("PATCH", S + "/s9", {"state": state}, 409)
+        self.ask("DELETE", S + "/s9", status=204)
 
     def test_06_the_epoch_guards_edits(self):
         answer = self.ask("GET", M + "/tenants/shardlets/a")

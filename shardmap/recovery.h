@@ -37,8 +37,8 @@ Result<std::vector<std::string>> resolve(MapStore& store, Side right, bool dry_r
 
 // Fills an empty store from the local maps of these databases, and makes them its shards. Where two of them
 // claim the same keys, the one with the later epoch is right, and the answer says so. 55000 when the store
-// has shards or maps, or the databases are of different stores. Killed in between, it is as it was, or a recoverer
-// finishes it.
+// has shards or maps, or the databases are of different stores. Killed in between, it is as it was, or a
+// recoverer finishes it.
 Result<std::vector<std::string>> rebuild(MapStore& store, const std::vector<std::string>& dsns,
                                          Deadline deadline);
 

@@ -36,6 +36,7 @@ constexpr int kWatchSlices = 30;  // of kLook
 constexpr int kApplyErrorsMax = 3;
 constexpr int kCountedRowsMax = 100000;
 constexpr std::uint64_t kDiskFull = 4UL << 20;
+constexpr std::string_view kNoSlotLeft = "53400";  // max_replication_slots
 
 Deadline soon() {
   return Deadline::in(kShardDeadline);
@@ -206,7 +207,12 @@ Status Move::follow_from_here() {
          make_slot(
              dsn, name, lease_, [this] { return lease_.go_on(true); }, Deadline::in(tuning_.slot_patience)));
   tell_if_long("until transactions had ended that a replication slot waits for", Clock::now() - began);
-  KG_CHECK(copy_slot(*source_, name, check_slot_of(name), soon()));
+  const Status copied = copy_slot(*source_, name, check_slot_of(name), soon());
+  if (!copied && copied.error().sqlstate != kNoSlotLeft) {  // the first one may be given up already
+    KG_TRY(const bool anew, begun_anew());
+    if (anew) return fail(kTablesChanged, copied.error().message);
+  }
+  KG_CHECK(copied);
   failpoint("move: slot");
   return {};
 }

@@ -15,7 +15,7 @@ class OddTest : public Moving {
     const auto refused = jobs().submit(move_of("b", "s2"), soon());
     ASSERT_FALSE(refused) << reason;
     EXPECT_EQ(refused.error().sqlstate, "55000");
-    EXPECT_NE(refused.error().detail.find(reason), std::string::npos) << refused.error().to_string();
+    EXPECT_NE(refused.error().to_string().find(reason), std::string::npos) << refused.error().to_string();
     EXPECT_TRUE(must(jobs().list(soon())).empty());
   }
   // Moves b there and back; each time all rows are what they were, and those of b where they should be.

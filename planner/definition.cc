@@ -412,14 +412,29 @@ std::optional<Error> Utilities::check_partition(const parser::AlterCommand& comm
   return std::nullopt;
 }
 
+// The tables of a schema that are placed, as the open transaction has left them.
+static std::vector<shardmap::Table> placed_in(const Analyzer& analyzer, std::string_view schema) {
+  const NameContext& names = analyzer.names();
+  std::vector<shardmap::Table> tables;
+  for (const shardmap::Table* table : analyzer.map().tables()) {
+    const bool changed = std::ranges::count(names.gone_tables, std::pair(table->schema, table->name)) > 0 ||
+                         std::ranges::any_of(names.new_tables, [table](const NameContext::NewTable& fresh) {
+                           return fresh.table.schema == table->schema && fresh.table.name == table->name;
+                         });
+    if (table->schema == schema && !changed) tables.push_back(*table);
+  }
+  for (const NameContext::NewTable& fresh : names.new_tables)
+    if (fresh.table.schema == schema && fresh.table.kind != shardmap::TableKind::kHome)
+      tables.push_back(fresh.table);
+  return tables;
+}
+
 void Utilities::rename_schema(const parser::Name& from, const parser::Name& to) {
   Ddl plan = definition({});
-  for (const shardmap::Table* table : analyzer_.map().tables()) {
-    if (table->schema != from.text) continue;
-    shardmap::Table renamed = *table;
-    renamed.schema = to.text;
-    plan.record.push_back(std::move(renamed));
-    plan.forget.emplace_back(table->schema, table->name);
+  for (shardmap::Table& table : placed_in(analyzer_, from.text)) {
+    plan.forget.emplace_back(table.schema, table.name);
+    table.schema = to.text;
+    plan.record.push_back(std::move(table));
   }
   fix(std::move(plan));
 }
@@ -456,8 +471,8 @@ void Utilities::drop_of_all(const parser::DropObjects& drop) {
   Ddl plan = definition({});
   if (drop.kind == "schema") {
     for (const parser::QualifiedName& name : drop.names)
-      for (const shardmap::Table* table : analyzer_.map().tables())
-        if (table->schema == name.name()) plan.forget.emplace_back(table->schema, table->name);
+      for (const shardmap::Table& table : placed_in(analyzer_, name.name()))
+        plan.forget.emplace_back(table.schema, table.name);
   } else if (drop.kind == "statistics" && !drop.if_exists && !drop.names.empty()) {
     // Those of a table of the home shard are there alone, and no catalogue is read for them.
     const std::string_view text = analyzer_.statement().text();

@@ -139,6 +139,22 @@ class Dialect(unittest.TestCase):
                           ("public.plans", "replicated", None, None), ("public.rates", "replicated", None, None)])
         self.assertEqual(admin.execute("SELECT count(*) FROM lines").fetchone(), (2,))
 
+    def test_03b_schemas_that_are_renamed_and_dropped_in_one_transaction_take_their_tables_along(self):
+        placed = lambda: {row[0] for row in admin.execute("SHOW SHARDED TABLES").fetchall() if row[0].startswith("sh")}  # noqa: E731
+        admin.execute("CREATE SCHEMA shelf")
+        admin.execute("CREATE TABLE shelf.books (tenant_id bigint PRIMARY KEY) SHARD BY tenants (tenant_id)")
+        admin.execute("INSERT INTO shelf.books VALUES (1), (1500)")
+        with admin.transaction():
+            admin.execute("ALTER SCHEMA shelf RENAME TO shed")
+            self.assertEqual(admin.execute("SELECT count(*) FROM shed.books").fetchone(), (2,))
+            admin.execute("ALTER SCHEMA shed RENAME TO shelf")
+        self.assertEqual(placed(), {"shelf.books"})
+        self.assertEqual(admin.execute("SELECT count(*) FROM shelf.books").fetchone(), (2,))
+        with admin.transaction():
+            admin.execute("CREATE TABLE shelf.more (tenant_id bigint PRIMARY KEY) SHARD BY tenants (tenant_id)")
+            admin.execute("DROP SCHEMA shelf CASCADE")
+        self.assertEqual(placed(), set())
+
     def test_04_new_tables_as_an_orm_makes_them(self):
         with house.sql() as orm:
             orm.execute("SET kintsugi.shard_new_tables = 'tenants(tenant_id)'")

@@ -115,14 +115,16 @@ io::Task<Result<bool>> Session::begun_read_only(const planner::Gather& gather) {
     co_return fail(sqlstate::kNotSupported, "a cursor over several shards in a READ ONLY transaction",
                    "Leave READ ONLY out, or send the query itself.");
   }
-  // What the final statement reads beside the gathered rows it has to read by the transaction's own snapshot, and
-  // PostgreSQL hands that on (finish_aside()) from a whole transaction, without its watch over serializable ones.
+  // What the final statement reads beside the gathered rows it has to read by the transaction's own snapshot,
+  // and PostgreSQL hands that on (finish_aside()) from a whole transaction, without its watch over serializable
+  // ones.
   const Isolation level = isolation_named(rows->front()[1].value_or(""));
   if (gather.tier == planner::Tier::kGather && level == Isolation::kSerializable) {
-    co_return fail(sqlstate::kNotSupported,
-                   "bringing rows of several shards together in a SERIALIZABLE READ ONLY transaction",
-                   "Leave READ ONLY out, use REPEATABLE READ, or say with = which sharding key the statement is "
-                   "for.");
+    co_return fail(
+        sqlstate::kNotSupported,
+        "bringing rows of several shards together in a SERIALIZABLE READ ONLY transaction",
+        "Leave READ ONLY out, use REPEATABLE READ, or say with = which sharding key the statement is "
+        "for.");
   }
   if (gather.tier == planner::Tier::kGather && level == Isolation::kOneSnapshot && !txn_.savepoints.empty()) {
     co_return fail(sqlstate::kNotSupported,
@@ -150,8 +152,7 @@ io::Task<StatementEnd> Session::finish_aside(planner::Gather gather, Run* run) {
     if (!chosen) co_return StatementEnd::refused(chosen.error());
     begin = std::move(*chosen);
   }
-  auto beginning =
-      executor::run_control_query(lease.get(), begin, &waiter_, Deadline::in(kControlTimeout));
+  auto beginning = executor::run_control_query(lease.get(), begin, &waiter_, Deadline::in(kControlTimeout));
   if (auto begun = co_await std::move(beginning); !begun) {
     lease->broken = true;
     co_return StatementEnd::refused(begun.error());

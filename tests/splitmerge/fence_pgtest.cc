@@ -91,14 +91,12 @@ TEST_F(FenceTest, ItGoesFromATableThatIsRenamedMeanwhile) {
     return done.get();
   };
   ASSERT_TRUE(must(raise()));
-  EXPECT_FALSE(
-      must(renamed_during("stock", "store", [&] { return open_fence(*session_, 7, 10s, soon()); })));
+  EXPECT_FALSE(must(renamed_during("stock", "store", [&] { return open_fence(*session_, 7, 10s, soon()); })));
   pgtest::psql(dsn(1), "ALTER TABLE store RENAME TO stock");
   EXPECT_FALSE(may_write(150)) << "this table's still stands";
   ASSERT_TRUE(must(open_fence(*session_, 7, 100ms, soon())));
   EXPECT_TRUE(may_write(150));
-  EXPECT_FALSE(
-      must(renamed_during("stock", "store", [&] { return drop_fence(*session_, 7, 10s, soon()); })));
+  EXPECT_FALSE(must(renamed_during("stock", "store", [&] { return drop_fence(*session_, 7, 10s, soon()); })));
   EXPECT_NE(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");
   ASSERT_TRUE(must(drop_fence(*session_, 7, 100ms, soon())));
   EXPECT_EQ(pgtest::psql(dsn(1), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'"), "0");

@@ -185,7 +185,6 @@ class Move {
   std::unique_ptr<ChangeStream> changes_;
   std::vector<RowKeys> pending_;  // for each table: told of, and not found equal since
   std::size_t keys_at_once_ = 2000;
-  std::chrono::microseconds per_row_{};  // compared on both sides
   int copies_ = 0;
   int losses_ = 0;
   int drains_ = 0;  // that took too long

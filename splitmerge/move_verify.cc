@@ -111,7 +111,8 @@ Result<Move::Round> Move::compare_changed() {
   KG_TRY(const milliseconds lag, measure_lag(Deadline::in(tuning_.catch_up_patience)));
   const auto arrived = Clock::now();
   KG_TRY(const auto there, sums_of_keys(*target_, tables_, pending_, Deadline::in(kRoundDeadline)));
-  choose_keys_at_once(compared, Clock::now() - arrived + looked - began);
+  const auto took = Clock::now() - arrived + looked - began;
+  choose_keys_at_once(compared, took);
   Round round{lag, 0, {}};
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     std::size_t at = 0;
@@ -126,16 +127,15 @@ Result<Move::Round> Move::compare_changed() {
     }
   }
   round.left += changes_->waiting();
-  round.takes = per_row_ * round.left;
+  // What a round takes on a busy server is mostly the way there and back; of rows that are large it is more.
+  if (compared > 0 && took > kRoundShort)
+    round.takes = std::chrono::duration_cast<microseconds>(took) / compared * round.left;
   return round;
 }
 
 // Rows may be of a few bytes or of a gigabyte.
 void Move::choose_keys_at_once(std::size_t compared, Clock::duration took) {
   if (compared == 0) return;
-  const auto each = std::chrono::duration_cast<microseconds>(took) / compared;
-  // What a few rows take in a short time is mostly the way there and back.
-  if (took > kRoundShort || each < per_row_) per_row_ = each;
   if (took > kRoundLong) {
     keys_at_once_ = std::max<std::size_t>(1, compared / 2);
   } else if (took < kRoundShort) {

@@ -23,7 +23,6 @@ constexpr const char* kAdopt =
 constexpr milliseconds kShardDeadline{5000};
 constexpr milliseconds kRecoverDeadline{300000};  // a local map may have a million entries
 constexpr int kAttempts = 20;
-constexpr milliseconds kKnownFor{1000};
 
 // What is to be done with a database that is becoming a shard, or no longer is one.
 std::string intent_body(const char* action, const std::string& dsn, const std::string& shard) {
@@ -156,13 +155,9 @@ Result<StoredMap> MapChange::newest(Deadline deadline) {
       good = map && (*map)->epoch() == (*edits)[i].epoch;
       if (good) next = {*std::move(map), (*edits)[i].token};
     }
-    if (good) {
-      known_at_ = Deadline::Clock::now();
-      return known_ = std::move(next);
-    }
+    if (good) return known_ = std::move(next);
   }
   KG_TRY(known_, store_.load(deadline));
-  known_at_ = Deadline::Clock::now();
   return known_;
 }
 
@@ -170,16 +165,9 @@ Result<StoredMap> MapChange::commit(const Decide& decide, const std::vector<Note
                                     Deadline deadline) {
   Error last;
   for (int attempt = 0; attempt < kAttempts && !deadline.passed(); ++attempt) {
-    // What was read a moment ago is good enough to try: the store refuses when it is not the newest.
-    const bool known =
-        attempt == 0 && known_.map && !known_.token.empty() && Deadline::Clock::now() - known_at_ < kKnownFor;
-    KG_TRY(const StoredMap base, known ? Result<StoredMap>(known_) : newest(deadline));
-    const Result<MapEdit> decided = decide(*base.map);
-    if (!decided && known) continue;
-    KG_TRY(const MapEdit edit, decided);
-    const Result<MapPtr> applied = apply(*base.map, edit);
-    if (!applied && known) continue;
-    KG_TRY(const MapPtr next, applied);
+    KG_TRY(const StoredMap base, newest(deadline));
+    KG_TRY(const MapEdit edit, decide(*base.map));
+    KG_TRY(const MapPtr next, apply(*base.map, edit));
     std::vector<NoteChange> all = notes;
     for (const ShardId id : concerned_shards(*base.map, *next, edit))
       all.push_back({kSync, std::to_string(id), std::to_string(next->epoch()), {}});
@@ -187,7 +175,6 @@ Result<StoredMap> MapChange::commit(const Decide& decide, const std::vector<Note
     auto done = store_.commit(base, edit, all, deadline);
     if (done) {
       failpoint("after commit");
-      known_at_ = Deadline::Clock::now();
       return known_ = *std::move(done);
     }
     last = done.error();

@@ -79,7 +79,6 @@ class MapChange {
   Status give_back(const std::string& key, const std::string& body, Deadline deadline);
   MapStore& store_;
   StoredMap known_;  // for newest()
-  Deadline::Clock::time_point known_at_;
 };
 
 // The shards whose local maps differ between the two maps.

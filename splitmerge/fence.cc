@@ -94,7 +94,7 @@ Result<bool> fence_stands(PgSession& source, const FenceSpec& fence, Deadline de
 
 Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono::milliseconds lock_timeout,
                          Deadline deadline) {
-  KG_TRY(const bool stands, fence.stands ? Result<bool>(*fence.stands) : fence_stands(source, fence, deadline));
+  KG_TRY(const bool stands, fence_stands(source, fence, deadline));
   if (stands) {
     if (!fence.also.empty()) KG_CHECK(source.run(fence.also, {}, deadline));
     return true;

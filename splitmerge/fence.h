@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,6 @@ struct FenceSpec {
   std::vector<shardmap::KeyRange> ranges;
   const std::vector<MovedTable>* tables = nullptr;
   std::string also;  // a statement that is committed together with it, or after it; empty: none
-  std::optional<bool> stands = std::nullopt;  // fence_stands(), when that is known already
 };
 
 // A predecessor's, for this very range.

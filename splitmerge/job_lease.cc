@@ -186,10 +186,7 @@ void JobLease::beat() {
   while (!ended_ && !lost_) {
     changed_.wait_for(lock, every, [this] { return ended_; });
     if (ended_ || lost() || is_over(record_)) continue;
-    // Each change of the record renews it. Behind one comes another soon, while writers wait, and would wait
-    // for us.
-    const bool fresh = Clock::now() - Clock::time_point(Clock::duration(last_good_.load())) < every / 2;
-    const Status done = fresh && beat_store_ ? Status() : put_beat();
+    const Status done = put_beat();
     if (!done) {
       log::warning("the lease of a job could not be renewed",
                    {{"job", record_.info.id}, {"reason", done.error().message}});

@@ -69,7 +69,6 @@ void Move::forget() {
   changes_.reset();
   copies_ = losses_ = drains_ = 0;
   left_ = left_there_ = {};
-  just_committed_ = false;
   fence_mark_.clear();
   marks_.clear();
 }
@@ -469,9 +468,7 @@ Status Move::catch_up() {
 }
 
 Status Move::publish() {
-  // Right behind the commit there is nothing newer to be known, and writers wait.
-  if (!just_committed_) KG_CHECK(look_at_map());
-  just_committed_ = false;
+  KG_CHECK(look_at_map());
   failpoint("move: committed");
   if (!work().published) {
     if (!target_ || !target_->good()) KG_CHECK(connect_target());

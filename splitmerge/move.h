@@ -188,7 +188,6 @@ class Move {
   int copies_ = 0;
   int losses_ = 0;
   int drains_ = 0;  // that took too long
-  bool just_committed_ = false;
   std::string fence_mark_;
   Leftover left_;        // of this move, on the source
   Leftover left_there_;  // and on the target

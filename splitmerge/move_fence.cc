@@ -136,11 +136,9 @@ Status Move::raise() {
     KG_CHECK(compare_before_fence());
     // What has been applied until now is on the target's disk before anybody waits for the rest.
     if (flusher_) KG_CHECK(flush(*flusher_, soon()));
-    FenceSpec now = spec;
-    now.mapping = mapping();
-    KG_TRY(now.stands, fence_stands(*source_, now, soon()));
     KG_CHECK(hold());
     mark("held");
+    FenceSpec now = spec;
     now.mapping = mapping();
     fence_mark_ = shardmap::random_uuid();
     if (online() && !tables_.empty()) now.also = mark_statement(lease_.id(), fence_mark_);
@@ -201,7 +199,6 @@ Status Move::commit() {
                       },
                       true, soon()));
   failpoint("move: after commit");
-  just_committed_ = true;
   return {};
 }
 
@@ -231,16 +228,9 @@ Status Move::cut_over() {
   });
   const Status verified = verify_fenced(*looked);
   KG_CHECK(flushed.get());
-  if (!verified && verified.error().sqlstate != kRowsDiffer) return verified;
-  std::future<Status> carried;
-  if (verified && !looked->sequences.empty()) {
-    carried = std::async(std::launch::async,
-                         [this, &looked] { return carry_sequences(*target_, looked->sequences, soon()); });
-  }
-  const Status stands = check_fence_stands();
-  if (carried.valid()) KG_CHECK(carried.get());
-  KG_CHECK(stands);
+  if (verified || verified.error().sqlstate == kRowsDiffer) KG_CHECK(check_fence_stands());
   KG_CHECK(verified);
+  KG_CHECK(carry_sequences(*target_, looked->sequences, soon()));
   failpoint("move: verified");
   mark("verified");
   return commit();

@@ -152,9 +152,9 @@ TEST_F(ConfigFile, SectionsAndListsInTheWrongShape) {
   EXPECT_EQ(problems("[user]\nname = \"a\"\n"),
             "k.toml:1: user is a list: write [[user]] before each one's keys");
   EXPECT_EQ(problems("user = [1]\n"), "k.toml:1: user is a list: write [[user]] before each one's keys");
-  EXPECT_EQ(
-      problems("[server]\nlisten = [1]\n"),
-      "k.toml:2: server.listen is a list; allowed: host:port, as 127.0.0.1:6432 or [::1]:6432 or localhost:0");
+  EXPECT_EQ(problems("[server]\nlisten = [1]\n"),
+            "k.toml:2: server.listen is a list; allowed: host:port, as 127.0.0.1:6432 or [::1]:6432 or "
+            "localhost:0, in quotes");
   EXPECT_EQ(problems("listen = \"x\"\n"),
             "k.toml:1: unknown key \"listen\"; the sections are server, admin, database, map, pool, limits, "
             "log, user, shard");

@@ -30,12 +30,12 @@ endif()
 # Unit tests of a room: every tests/<room>/*_test.cc, one program, one ctest entry a test case.
 # Names that end in _pgtest.cc need a real PostgreSQL and get the label `pgtest`. LABELS adds labels to both kinds:
 # `threaded` is run again under ThreadSanitizer, `noasan` is left out under AddressSanitizer (scripts/run-tests). SERIAL:
-# nothing else runs beside these tests.
+# nothing else runs beside these tests. BUSY: a suite whose tests keep all cores at work, and so run one at a time.
 function(kintsugi_tests room)
   if(NOT KINTSUGI_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "DEPENDS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT;BUSY" "DEPENDS;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -61,6 +61,13 @@ function(kintsugi_tests room)
     # gtest_discover_tests takes a list of labels apart, so they are given when ctest reads what was discovered.
     set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${program}_labels.cmake)
     file(WRITE ${labels_file} "set_tests_properties(\${${program}_TESTS} PROPERTIES LABELS \"${labels}\")\n")
+    if(ARG_BUSY)
+      file(APPEND ${labels_file} "foreach(each IN LISTS ${program}_TESTS)
+  if(each MATCHES \"^${ARG_BUSY}[.]\")
+    set_tests_properties(\${each} PROPERTIES PROCESSORS 3)
+  endif()
+endforeach()\n")
+    endif()
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
     if("threaded" IN_LIST labels)
       add_dependencies(threaded_tests ${program})

@@ -4,11 +4,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tests/patience.h"
 #include "tests/splitmerge/load.h"
 #include "tests/splitmerge/runner_process.h"
 
 namespace kintsugi::splitmerge {
 namespace {
+
+// Writers keep both cores at work, and a move has to catch up with them.
+constexpr auto kSoonEnough = 60s * kPatience;
 
 class ChaosTest : public Moving {
  protected:
@@ -75,8 +79,8 @@ TEST_F(ChaosTest, KilledBetweenAnyTwoStepsAnotherFinishes) {
     const JobInfo job = must(jobs().submit(move_of("b", other("b")), soon()));
     {
       RunnerProcess process(store_dsn(), point);
-      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point << "\n"
-                                     << story(*jobs().show(job.id, soon()));
+      ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << point << "\n"
+                                             << story(*jobs().show(job.id, soon()));
     }
     start_runner();
     const JobInfo ended = must(jobs().wait(job.id, soon()));
@@ -105,8 +109,8 @@ TEST_F(ChaosTest, CanceledBetweenAnyTwoStepsItIsUndoneOrFinishes) {
     const JobInfo job = must(jobs().submit(move_of("b", to), soon()));
     {
       RunnerProcess process(store_dsn(), point);
-      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point << "\n"
-                                     << story(*jobs().show(job.id, soon()));
+      ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << point << "\n"
+                                             << story(*jobs().show(job.id, soon()));
     }
     const auto canceled = jobs().cancel(job.id, soon());
     if (committed) {
@@ -137,7 +141,7 @@ TEST_F(ChaosTest, AStateThatIsSetInTheMidstOfTheHandOverIsKept) {
     const JobInfo job = must(jobs().submit(move_of("b", to), soon()));
     {
       RunnerProcess process(store_dsn(), point);
-      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point;
+      ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << point;
     }
     must(change().edit({edit::AlterShardlet{"b", {}, {}, state}}, soon()));
     start_runner();
@@ -159,7 +163,7 @@ TEST_F(ChaosTest, OfflineMovesAreFinishedToo) {
     const JobInfo job = must(jobs().submit(request, soon()));
     {
       RunnerProcess process(store_dsn(), point);
-      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point;
+      ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << point;
     }
     start_runner();
     const JobInfo ended = must(jobs().wait(job.id, soon()));
@@ -185,7 +189,7 @@ TEST_F(ChaosTest, ASplitAndAMergeKilledAroundTheirCommit) {
       const JobInfo job = must(jobs().submit(request, soon()));
       {
         RunnerProcess process(store_dsn(), std::string(what) + when);
-        ASSERT_TRUE(process.died(20s)) << "it did not come by " << what << when;
+        ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << what << when;
       }
       start_runner();
       const JobInfo ended = must(jobs().wait(job.id, soon()));
@@ -211,7 +215,7 @@ TEST_F(ChaosTest, AProvisionKilledAnywhereIsFinished) {
     const JobInfo job = must(jobs().submit(request, soon()));
     {
       RunnerProcess process(store_dsn(), point);
-      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point;
+      ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << point;
     }
     start_runner();
     const JobInfo ended = must(jobs().wait(job.id, soon()));
@@ -234,7 +238,7 @@ TEST_F(ChaosTest, KilledWhileUndoingAnotherUndoes) {
       RunnerProcess process(store_dsn(), point);
       while (must(jobs().show(job.id, soon())).state != JobState::kCopying) std::this_thread::sleep_for(1ms);
       ASSERT_TRUE(jobs().cancel(job.id, soon()));
-      ASSERT_TRUE(process.died(20s)) << "it did not come by " << point;
+      ASSERT_TRUE(process.died(kSoonEnough)) << "it did not come by " << point;
     }
     start_runner();
     const JobInfo ended = must(jobs().wait(job.id, soon()));

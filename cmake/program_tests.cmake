@@ -17,5 +17,5 @@ function(kintsugi_program_test name file)
   # Debian's Python: python3-psycopg and python3-asyncpg are installed for this one.
   add_test(NAME ${name} ${only} COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${ARG_LABEL}" PROCESSORS ${ARG_PROCESSORS}
-    RUN_SERIAL ${ARG_SERIAL} ENVIRONMENT "KINTSUGI_PROGRAM=$<TARGET_FILE:kintsugi>;PYTHONDONTWRITEBYTECODE=1")
+    RUN_SERIAL ${ARG_SERIAL} ENVIRONMENT "KINTSUGI_PROGRAM=$<TARGET_FILE:kintsugi>;PYTHONDONTWRITEBYTECODE=1;KINTSUGI_TEST_TIMEOUT=${timeout}")
 endfunction()

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using executor::Expected;
 
 constexpr auto kControlTimeout = 10s;
+constexpr auto kTryAgainAfter = 300ms;
 constexpr std::size_t kMostRepeated = 1 << 20;  // bytes of messages that are kept to come again
 constexpr std::size_t kMostKept = 256;          // of the buffer, while nothing runs
 
@@ -144,7 +145,9 @@ Deadline Session::hold_deadline() const {
   return Deadline::in(worker_.shared().config.limits.hold_timeout);
 }
 
-// While a shardlet is handed over its statements wait here. The next map says where they go.
+// While a shardlet is handed over its statements wait here. The next map says where they go. A shard that has
+// refused without the map's saying so may let them in without another one: a crash has closed a guard again, and
+// the job opens it. So it is asked now and then.
 io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline deadline) {
   if (seen_.ask) {
     auto asking = ask_isolation();
@@ -158,17 +161,18 @@ io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline dead
   }
   held_ = true;
   const auto began = Deadline::Clock::now();
+  const Deadline until = shardlet.empty() ? deadline.sooner(Deadline::in(kTryAgainAfter)) : deadline;
   worker_.load().hold_begins();
-  while (!plan_is_old(seen) && !deadline.passed() && !backend_error_) {
+  while (!plan_is_old(seen) && !until.passed() && !backend_error_) {
     if (Status wanted = still_wanted(); !wanted) backend_error_ = std::move(wanted).error();
-    if (!backend_error_) (void)co_await waiter_.wait(deadline);
+    if (!backend_error_) (void)co_await waiter_.wait(until);
   }
   held_ = false;
   const auto waited = Deadline::Clock::now() - began;
   measured_.held += waited;
   worker_.load().hold_ends(
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(waited).count()));
-  if (!plan_is_old(seen) && !backend_error_) backend_error_ = held_too_long(shardlet);
+  if (!plan_is_old(seen) && deadline.passed() && !backend_error_) backend_error_ = held_too_long(shardlet);
 }
 
 Error Session::held_too_long(const std::string& shardlet) const {

@@ -5,6 +5,7 @@ Everything lives under one directory that the `postgres` user may enter. The sup
 """
 
 import ctypes
+import faulthandler
 import os
 import pwd
 import shutil
@@ -21,6 +22,10 @@ BIN = "/usr/lib/postgresql/15/bin"
 DATABASE, SECOND = "app", "app_2"
 USER, PASSWORD = "app", "app-secret"
 OTHER, OTHER_PASSWORD = "other", "other-secret"
+
+# A test that hangs says where, before ctest kills it.
+if "KINTSUGI_TEST_TIMEOUT" in os.environ:
+    faulthandler.dump_traceback_later(max(5, int(os.environ["KINTSUGI_TEST_TIMEOUT"]) - 10), exit=True)
 
 
 def wait_until(what, condition, seconds=30, pause=0.02):

@@ -330,14 +330,23 @@ class Storm:
         self.restart_router(0, ("stop " if stop else "") + point)
         process, other = self.world.routers[0].process, self.world.routers[1]
         other.kill()
+        refused = []
+
+        def submit():
+            try:
+                self.submit(0, job)
+            except AssertionError as why:
+                refused.append(why)
+
         try:
-            self.submit(0, job)
-            while time.monotonic() < patience:
+            # On a thread apart: who stops at its point before it has answered answers when it goes on.
+            threading.Thread(target=submit, daemon=True).start()
+            while time.monotonic() < patience and not refused:
                 if self.is_stopped(process.pid) if stop else process.poll() is not None:
                     break
                 time.sleep(0.005)
             else:
-                raise AssertionError(f"{job} did not come by {point}")
+                raise AssertionError(f"{job} did not come by {point} {refused}")
         finally:
             other.environment["KINTSUGI_FAILPOINT"] = ""
             other.start()
@@ -399,11 +408,10 @@ class Storm:
             elif self.faults:
                 self.break_things(until)
             jobs.join(seconds + 150)
-        finally:
-            time.sleep(0.3)
+        finally:  # what fails is told at once: its clients may wait for a router that is frozen
             self.stop.set()
-            for thread in threads:
-                thread.join(60)
+        for thread in threads:
+            thread.join(60)
         assert not jobs.is_alive(), "a job hangs"
         assert not any(thread.is_alive() for thread in threads), "a client hangs"
         assert not self.errors, self.errors
@@ -488,7 +496,10 @@ def main():
             refused = counts.get(f"40001 in {what}", 0)
             assert refused <= (0 if not storm.faults else 20), f"{refused} lone statements of {what} were refused"
         refused = counts.get("40001 in transfer", 0)
-        assert refused <= 2 * done + 20 * storm.faults, f"{refused} transactions were refused in {done} jobs"
+        if storm.faults:  # while a router is frozen with a fence up, who holds rows elsewhere is refused again and again
+            assert refused < counts["transfers"], f"{refused} transactions were refused, {counts['transfers']} were not"
+        else:
+            assert refused <= 2 * done, f"{refused} transactions were refused in {done} jobs"
         assert counts.get("snapshots", 0) > 5, f"no transaction with one snapshot came through: {counts}"
         for router in world.routers:
             router.stop()

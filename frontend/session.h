@@ -403,6 +403,8 @@ class Session {
   void note_savepoint(const parser::Transaction& transaction, std::string_view text);
   static bool changes_names(const KnownStatement& known);
   void note_prelude(const KnownStatement& known, std::string_view text);
+  void note_called_settings(const KnownStatement& known, std::string_view text);
+  [[nodiscard]] Error lacks_settings(ShardId shard) const;
   io::Task<Status> run_on_begun(std::string text);
   io::Task<StatementEnd> run_transaction(KnownRef known);
   [[nodiscard]] static Error aborted();

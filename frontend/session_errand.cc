@@ -132,6 +132,7 @@ io::Task<Result<Place*>> Session::join(ShardId shard) {
   KG_CO_TRY(Place * held, place_at(shard));
   if (held != nullptr) co_return held;
   if (txn_.whole) co_return fail(joins_too_late(shard));
+  if (txn_.sets_here) co_return fail(lacks_settings(shard));
   KG_CO_TRY(executor::BackendPool * pool, pool_of(shard));
   auto acquiring = acquire(pool, {});
   auto acquired = co_await std::move(acquiring);

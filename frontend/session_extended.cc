@@ -294,6 +294,8 @@ bool Session::on_bind(const wire::Frame& frame) {
   }
   note_execution(text != nullptr ? effects | text->known->effects : effects);
   if (text != nullptr && text->known->kind == StatementKind::kSession) note_prelude(*text->known, text->text);
+  if (text != nullptr && text->known->kind == StatementKind::kPlanned)
+    note_called_settings(*text->known, text->text);
   wrote_ |= writes;
   bound_read_ = again && text->known->tree->get<parser::Query>() != nullptr;
   bound_harmless_ = !writes;

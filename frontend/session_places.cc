@@ -75,6 +75,10 @@ Session::Ready Session::ensure_backend(ShardId where) {
     backend_error_ = joins_too_late(where);
     return Ready::kRejected;
   }
+  if (txn_.sets_here) {
+    backend_error_ = lacks_settings(where);
+    return Ready::kRejected;
+  }
   auto pool = pool_of(where);
   if (!pool) {
     backend_error_ = std::move(pool).error();

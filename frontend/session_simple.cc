@@ -110,6 +110,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
                         {.known = known.get(), .again = again, .writes = route->writes, .reads = reads}))
           return false;
         measure_route(known, *route);
+        note_called_settings(*known, text);
         wrote_ |= route->writes;
         note_cursor(*known->tree, here_);
         return true;

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "frontend/session.h"
+#include "frontend/statement_effects.h"
 #include "planner/same_places.h"
 
 namespace kintsugi::frontend {
@@ -56,6 +57,9 @@ bool Session::saw_other_places(const planner::Analysis& analysis, const planner:
 
 Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser::Normaliser& normal,
                                        std::uint32_t begin, std::span<const planner::Parameter> parameters) {
+  // It would run on one of them.
+  if ((known.effects & kCallsSetConfig) != 0 && txn_.open && begun_places() > 1)
+    return fail(lacks_settings(home()));
   auto plan = plan_on_map(known, normal, begin, parameters);
   if (plan && !std::holds_alternative<planner::Hold>(*plan) && takes_the_snapshot(known)) {
     txn_.due = true;

@@ -39,6 +39,7 @@ struct OpenTransaction {
   std::vector<std::size_t> prelude_at;  // for each savepoint: so many of `prelude` up to it
   bool let_go = false;                  // it has failed, and holds nothing more on the other shards
   bool sets = false;                    // settings have been made in it
+  bool sets_here = false;               // by set_config(), so that who joins later cannot be given them
   bool lost = false;                    // a shard's part is gone: nothing but an end is possible
   // A block's first query takes the snapshot of all that it will see (session_snapshot.cc).
   Isolation isolation = Isolation::kUnknown;

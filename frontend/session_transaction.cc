@@ -5,6 +5,7 @@
 #include "base/sql_quote.h"
 #include "executor/control_round.h"
 #include "executor/two_phase.h"
+#include "frontend/called_settings.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "parser/scanner.h"
@@ -156,6 +157,25 @@ void Session::note_prelude(const KnownStatement& known, std::string_view text) {
   if (!txn_.open) return;
   txn_.prelude.emplace_back(text);
   txn_.sets = true;
+}
+
+// The same for SELECT set_config(...). What it is given may be known to PostgreSQL only.
+void Session::note_called_settings(const KnownStatement& known, std::string_view text) {
+  if ((known.effects & kCallsSetConfig) == 0 || !txn_.open) return;
+  if ((known.effects & kMayRename) != 0) names_known_ = false;
+  txn_.sets = true;
+  if (auto block = settings_as_block(text))
+    txn_.prelude.push_back(*std::move(block));
+  else
+    txn_.sets_here = true;
+}
+
+Error Session::lacks_settings(ShardId shard) const {
+  const shardmap::Shard* found = worker_.map()->shard(shard);
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "a setting that set_config() has made in a transaction, on shard " +
+                     (found == nullptr ? std::string() : found->name) + ", which it did not run on",
+          .hint = "Use SET LOCAL, or set_config() with plain strings before anything else of the transaction."};
 }
 
 // The statement itself, on every shard that takes part.

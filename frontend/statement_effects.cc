@@ -195,6 +195,7 @@ class Reader {
       last_tokens = separates ? 0 : last_tokens + 1;
       name(token);  // a call within the call reads its own arguments
     }
+    effects_.flags |= kCallsSetConfig;
     const bool ends_with_transaction = commas == 2 && last_tokens == 1 && local;
     if (ends_with_transaction) {
       effects_.flags |= kMaySetLocally;

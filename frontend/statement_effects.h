@@ -21,7 +21,8 @@ enum Effect : std::uint32_t {
   kReadsSequence = 16,  // currval, lastval: they mean this session's own last nextval
   kMaySetLocally = 32,  // SET LOCAL, set_config(..., true): gone with the transaction
   kMayCall = 64,        // calls a function that is not PostgreSQL's own: whatever it does
-  kMayRename = 128      // search_path or the role: the same names may mean something else now
+  kMayRename = 128,     // search_path or the role: the same names may mean something else now
+  kCallsSetConfig = 256
 };
 
 struct StatementEffects {

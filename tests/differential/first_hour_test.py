@@ -72,6 +72,39 @@ class FirstHour(unittest.TestCase):
         self.db.execute("RESET search_path")
         self.db.execute("DROP SCHEMA nearer")
 
+    def test_what_set_config_makes_in_a_transaction_holds_on_every_shard_of_it(self):
+        self.table("told", columns="id int")
+        self.db.execute("INSERT INTO told VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE SCHEMA farther")
+        self.table("farther.told", columns="id int")
+        self.db.execute("INSERT INTO farther.told VALUES (1, 1), (2500, 2)")
+        for begin in ("SELECT set_config('search_path', 'farther', true)", "SELECT pg_catalog.set_config('search_path', 'farther', true), set_config('my.own', 'it''s', true)"):
+            with self.house.sql() as c:
+                c.execute("BEGIN")
+                c.execute(begin)
+                self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (2,))
+                self.assertEqual(c.execute("SELECT count(*) FROM told WHERE tenant_id = 2500").fetchone(), (1,))
+                if "own" in begin:
+                    seen = c.execute("SELECT DISTINCT current_setting('my.own', true) FROM told WHERE tenant_id > 0").fetchall()
+                    self.assertEqual(seen, [("it's",)])
+                c.execute("ROLLBACK")
+                self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (3,))
+        # What only PostgreSQL knows stays on the shard that was told, and who would lack it is not asked.
+        with self.house.sql() as c:
+            c.execute("BEGIN")
+            c.execute("SELECT set_config('search_path', %s, true)", ("farther",))
+            with self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                c.execute("SELECT count(*) FROM told")
+            self.assertIn("SET LOCAL", caught.exception.diag.message_hint)
+            c.execute("ROLLBACK")
+            c.execute("BEGIN")
+            c.execute("SELECT count(*) FROM told")
+            with self.assertRaises(psycopg.errors.FeatureNotSupported):
+                c.execute("SELECT set_config('search_path', 'farther', true)")
+            c.execute("ROLLBACK")
+        self.db.execute("DROP TABLE told, farther.told")
+        self.db.execute("DROP SCHEMA farther")
+
     def test_definitions_behind_the_routers_back_are_noticed(self):
         self.table("backed", columns="id int, what text")
         self.db.execute("INSERT INTO backed VALUES (1, 3, 'x'), (1500, 2, 'y'), (2500, 1, 'z')")

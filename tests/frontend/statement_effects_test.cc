@@ -25,7 +25,8 @@ TEST(StatementEffects, OrdinaryStatementsLeaveNothing) {
 TEST(StatementEffects, SettingsThatOutliveTheTransaction) {
   EXPECT_EQ(flags("SET search_path = a, b"), kMaySet | kMayRename);
   EXPECT_EQ(flags("SET LOCAL ROLE a"), kMaySetLocally | kMayRename);
-  EXPECT_EQ(flags("SELECT set_config('search_path', 'a', true)"), kMaySetLocally | kMayRename);
+  EXPECT_EQ(flags("SELECT set_config('search_path', 'a', true)"),
+            kMaySetLocally | kMayRename | kCallsSetConfig);
   EXPECT_EQ(flags("set session time zone 'UTC'"), kMaySet);
   EXPECT_EQ(flags("SELECT 1; SET x = 1"), kMaySet);
   EXPECT_EQ(flags("RESET ALL"), kMaySet | kMayRename);
@@ -36,15 +37,16 @@ TEST(StatementEffects, SettingsThatOutliveTheTransaction) {
 }
 
 TEST(StatementEffects, SetConfigByItsArguments) {
-  EXPECT_EQ(flags("SELECT set_config('x', 'y', false)"), kMaySet);
-  EXPECT_EQ(flags("SELECT pg_catalog.set_config('x', 'y', true)"), kMaySetLocally);
-  EXPECT_EQ(flags("SELECT set_config('x', f(1, true), false)"), kMaySet | kMayCall);
-  EXPECT_EQ(flags("SELECT set_config($1, $2, true)"), kMaySetLocally | kMayRename);
-  EXPECT_EQ(flags("SELECT set_config($1, $2, $3)"), kMaySet | kPinsForGood | kMayRename);
-  EXPECT_EQ(flags("SELECT set_config('a' || 'b', 'y', false)"), kMaySet | kPinsForGood | kMayRename);
+  EXPECT_EQ(flags("SELECT set_config('x', 'y', false)"), kMaySet | kCallsSetConfig);
+  EXPECT_EQ(flags("SELECT pg_catalog.set_config('x', 'y', true)"), kMaySetLocally | kCallsSetConfig);
+  EXPECT_EQ(flags("SELECT set_config('x', f(1, true), false)"), kMaySet | kMayCall | kCallsSetConfig);
+  EXPECT_EQ(flags("SELECT set_config($1, $2, true)"), kMaySetLocally | kMayRename | kCallsSetConfig);
+  EXPECT_EQ(flags("SELECT set_config($1, $2, $3)"), kMaySet | kPinsForGood | kMayRename | kCallsSetConfig);
+  EXPECT_EQ(flags("SELECT set_config('a' || 'b', 'y', false)"),
+            kMaySet | kPinsForGood | kMayRename | kCallsSetConfig);
   EXPECT_EQ(flags("SELECT set_config('a', set_config($1, 'y', false), true)"),
-            kMaySet | kPinsForGood | kMaySetLocally | kMayRename);
-  EXPECT_EQ(flags("SELECT \"set_config\"('a', 'b', false)"), kMaySet);
+            kMaySet | kPinsForGood | kMaySetLocally | kMayRename | kCallsSetConfig);
+  EXPECT_EQ(flags("SELECT \"set_config\"('a', 'b', false)"), kMaySet | kCallsSetConfig);
 }
 
 TEST(StatementEffects, ASettingIsMadeByAnUpdateToo) {

@@ -31,6 +31,7 @@ struct Lookout::Entry {
   Logins shards;
   io::Waiter* waiter = nullptr;  // null: the statement has gone
   std::chrono::milliseconds patience{0};
+  bool alone = false;
   State state = State::kWaiting;
   io::Waiter* lane = nullptr;  // while it holds
   bool let_go = false;
@@ -88,11 +89,13 @@ std::optional<bool> Lookout::Watch::was_held() const {
   return entry_->was_held;
 }
 
-Lookout::Watch Lookout::watch(Logins shards, io::Waiter* waiter, std::chrono::milliseconds patience) {
+Lookout::Watch Lookout::watch(Logins shards, io::Waiter* waiter, std::chrono::milliseconds patience,
+                              bool alone) {
   auto entry = std::make_shared<Entry>();
   entry->shards = std::move(shards);
   entry->waiter = waiter;
   entry->patience = std::min<std::chrono::milliseconds>(patience, kLongestPatience);
+  entry->alone = alone;
   if (gate_.closed()) {
     entry->error = Error{.sqlstate = "57P01", .message = "the router is shutting down"};
     entry->state = Entry::State::kRefused;
@@ -181,19 +184,39 @@ io::Task<> Lookout::run(Lane* lane) {
   lane->busy = false;
 }
 
-// On all shards that the entries name, at the same time.
+// On all shards that the entries name, at the same time; but first on the first one of each that is to be
+// alone: of two who want the same shards one waits there, and holds nothing that the other needs.
 io::Task<> Lookout::lock(Lane* lane, Entries entries, std::chrono::milliseconds lock_timeout) {
   std::chrono::milliseconds patience{0};
-  for (const auto& entry : entries) patience = std::max(patience, entry->patience);
-  const std::string sql =
+  std::vector<Connection*> firsts, rest = lane->connections_of(entries);
+  for (Connection* connection : rest) {
+    connection->trouble.reset();
+    connection->contended = connection->ended = connection->alone = false;
+  }
+  for (const auto& entry : entries) {
+    patience = std::max(patience, entry->patience);
+    if (!entry->alone) continue;
+    for (const auto& login : entry->shards) lane->connections[login.get()].alone = true;
+    firsts.push_back(&lane->connections[entry->shards.front().get()]);
+  }
+  std::erase_if(rest, [&](Connection* each) { return std::ranges::find(firsts, each) != firsts.end(); });
+  std::ranges::sort(firsts);
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  const std::string settings =
       "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = " + in_ms(lock_timeout) +
-      "; SET LOCAL idle_in_transaction_session_timeout = " + in_ms(patience + kFrozenAfter) +
-      "; LOCK TABLE kintsugi.moment IN SHARE MODE";
+      "; SET LOCAL idle_in_transaction_session_timeout = " + in_ms(patience + kFrozenAfter) + "; ";
+  if (!firsts.empty()) {
+    auto locking = lock_these(lane, firsts, settings);
+    co_await std::move(locking);
+  }
+  auto locking = lock_these(lane, std::move(rest), settings);
+  co_await std::move(locking);
+}
+
+io::Task<> Lookout::lock_these(Lane* lane, std::vector<Connection*> connections, std::string settings) {
   std::vector<Connection*> asked;
   std::vector<ControlOrder> orders;
-  for (Connection* connection : lane->connections_of(entries)) {
-    connection->trouble.reset();
-    connection->contended = connection->ended = false;
+  for (Connection* connection : connections) {
     if (connection->backend == nullptr || connection->backend->broken) {
       auto connecting =
           connect_shard(connection->login, Settings::none(), &lane->waiter, Deadline::in(kConnectTimeout));
@@ -206,7 +229,10 @@ io::Task<> Lookout::lock(Lane* lane, Entries entries, std::chrono::milliseconds 
       connection->backend = std::move(*connected);
     }
     asked.push_back(connection);
-    orders.push_back({connection->backend.get(), sql});
+    orders.push_back(
+        {connection->backend.get(),
+         settings + (connection->alone ? "LOCK TABLE kintsugi.opening IN EXCLUSIVE MODE; " : "") +
+             "LOCK TABLE kintsugi.moment IN SHARE MODE"});
   }
   auto running = run_on_all(std::move(orders), &lane->waiter, Deadline::in(kAnswerTimeout));
   const std::vector<ControlAnswer> answers = co_await std::move(running);

@@ -8,6 +8,9 @@
 // while all are in use wait, and share the next ones. Nobody waits for long: a lock that does not come is given
 // up on all shards and asked for again after a pause (two that wait for each other on different shards part
 // so), and a router that is frozen loses its locks.
+//
+// A statement that is to be alone has kintsugi.opening held, too, which nobody else holds at the same time: its
+// snapshots and those of the next one like it are not taken in different order on different shards.
 #pragma once
 
 #include <chrono>
@@ -63,7 +66,10 @@ class Lookout {
   Lookout(const Lookout&) = delete;
   Lookout& operator=(const Lookout&) = delete;
 
-  [[nodiscard]] Watch watch(Logins shards, io::Waiter* waiter, std::chrono::milliseconds patience);
+  // The shards in the order of their ids. Of the same program those who are to be alone, and have two shards in
+  // common, come one after the other.
+  [[nodiscard]] Watch watch(Logins shards, io::Waiter* waiter, std::chrono::milliseconds patience,
+                            bool alone = false);
 
  private:
   struct Connection {
@@ -72,6 +78,7 @@ class Lookout {
     std::optional<Error> trouble;  // of this round
     bool contended = false;
     bool ended = false;  // its transaction, as it was meant to
+    bool alone = false;
   };
   using Entries = std::vector<std::shared_ptr<Entry>>;
   // Connections that are locked and unlocked together.
@@ -85,6 +92,7 @@ class Lookout {
 
   io::Task<> run(Lane* lane);
   static io::Task<> lock(Lane* lane, Entries entries, std::chrono::milliseconds lock_timeout);
+  static io::Task<> lock_these(Lane* lane, std::vector<Connection*> connections, std::string settings);
   static io::Task<> unlock(Lane* lane, std::vector<Connection*> locked);
 
   io::Loop& loop_;

@@ -27,6 +27,7 @@ bool share_two(const std::vector<ShardId>& a, const std::vector<ShardId>& b) {
 
 struct Moments::Pass::Ticket {
   bool commits = false;
+  bool alone = false;  // of a look
   std::vector<ShardId> shards;  // ascending, each once
   io::Loop* loop = nullptr;
   io::Waiter* waiter = nullptr;  // of the pass's thread; null: it has gone
@@ -35,7 +36,7 @@ struct Moments::Pass::Ticket {
   std::atomic<Clock::time_point> until{Clock::time_point::max()};  // then it may be overtaken
 
   [[nodiscard]] bool minds(const Ticket& other) const {
-    return commits != other.commits && share_two(shards, other.shards);
+    return (commits != other.commits || (alone && other.alone)) && share_two(shards, other.shards);
   }
 };
 
@@ -63,26 +64,27 @@ void Moments::Pass::leave() {
 }
 
 Moments::Pass Moments::look(std::vector<ShardId> shards, io::Waiter* waiter,
-                            std::chrono::milliseconds patience) {
-  return enter(false, std::move(shards), waiter, patience);
+                            std::chrono::milliseconds patience, bool alone) {
+  auto ticket = std::make_shared<Ticket>();
+  ticket->alone = alone;
+  ticket->patience = patience;
+  return enter(std::move(ticket), std::move(shards), waiter);
 }
 
 Moments::Pass Moments::commit(std::vector<ShardId> shards, io::Waiter* waiter) {
-  return enter(true, std::move(shards), waiter, {});
+  auto ticket = std::make_shared<Ticket>();
+  ticket->commits = true;
+  return enter(std::move(ticket), std::move(shards), waiter);
 }
 
-Moments::Pass Moments::enter(bool commits, std::vector<ShardId> shards, io::Waiter* waiter,
-                             std::chrono::milliseconds patience) {
+Moments::Pass Moments::enter(std::shared_ptr<Ticket> ticket, std::vector<ShardId> shards, io::Waiter* waiter) {
   std::ranges::sort(shards);
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
-  auto ticket = std::make_shared<Ticket>();
-  ticket->commits = commits;
   ticket->shards = std::move(shards);
   ticket->loop = &waiter->loop();
   ticket->waiter = waiter;
-  ticket->patience = patience;
   std::lock_guard lock(mutex_);
-  if (commits) {
+  if (ticket->commits) {
     ++commits_;
     ++begun_;
   }

@@ -1,7 +1,8 @@
 // A transaction over several shards becomes visible on one after the other, between its decision and its last
 // COMMIT PREPARED; a statement over several shards takes its snapshots one after the other. For the statement
 // to see the transaction entirely or not at all, neither may fall into the other where they have two shards in
-// common. This is where they wait for each other: commits not for commits, looks not for looks, and nobody for
+// common. This is where they wait for each other: commits not for commits, looks not for looks (but
+// for those that are to be alone), and nobody for
 // who came later. What a commit has left unfinished on a shard keeps looks that include it waiting until a
 // Settler has been there (docs/decisions/0052-one-moment.md).
 //
@@ -50,7 +51,9 @@ class Moments {
 
   // A statement is about to take snapshots on these shards. A commit that has waited for it overtakes it when
   // it has been inside for `patience`: a shard may wait for a table that this very commit has locked.
-  [[nodiscard]] Pass look(std::vector<ShardId> shards, io::Waiter* waiter, std::chrono::milliseconds patience);
+  // Looks that are to be alone do not fall into each other either.
+  [[nodiscard]] Pass look(std::vector<ShardId> shards, io::Waiter* waiter, std::chrono::milliseconds patience,
+                          bool alone = false);
   // A transaction is about to be prepared and committed on these; who waits calls overtake() now and then. To
   // be left when it is visible on all, or on none; what it leaves behind is put in doubt before.
   [[nodiscard]] Pass commit(std::vector<ShardId> shards, io::Waiter* waiter);
@@ -73,7 +76,7 @@ class Moments {
 
  private:
   using Ticket = Pass::Ticket;
-  Pass enter(bool commits, std::vector<ShardId> shards, io::Waiter* waiter, std::chrono::milliseconds patience);
+  Pass enter(std::shared_ptr<Ticket> ticket, std::vector<ShardId> shards, io::Waiter* waiter);
   void left(Ticket* ticket);
   void admit();  // with the lock held
   [[nodiscard]] bool doubtful(const std::vector<ShardId>& shards) const;

@@ -30,4 +30,18 @@ std::optional<std::string> settings_as_block(std::string_view text) {
   return "DO " + quote_literal("BEGIN PERFORM " + calls + "; END");
 }
 
+bool sets_alike(std::string_view text) {
+  static constexpr std::string_view kWords[] = {"select", "set_config",  "pg_catalog", "true", "false", "null",
+                                                "from",   "pg_settings", "where",      "name", "and",   "as"};
+  parser::Scanner scanner(text);
+  for (;;) {
+    const Token token = scanner.next();
+    if (token.kind == TokenKind::kEnd) return true;
+    if (token.kind == TokenKind::kError) return false;
+    if (token.kind != TokenKind::kIdentifier) continue;
+    const auto is = [&](std::string_view word) { return parser::is_keyword(text, token, word); };
+    if (!std::ranges::any_of(kWords, is)) return false;
+  }
+}
+
 }  // namespace kintsugi::frontend

@@ -9,6 +9,10 @@ namespace kintsugi::frontend {
 
 enum class Isolation : std::uint8_t { kUnknown, kEachItsOwn, kOneSnapshot, kSerializable };
 
+[[nodiscard]] constexpr bool keeps_one_snapshot(Isolation isolation) {
+  return isolation == Isolation::kOneSnapshot || isolation == Isolation::kSerializable;
+}
+
 // What `statement` (BEGIN, SET TRANSACTION, SET transaction_isolation) makes of the transaction that it begins
 // or stands in; nothing when it says nothing about it.
 [[nodiscard]] std::optional<Isolation> isolation_said(std::string_view statement);

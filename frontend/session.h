@@ -372,15 +372,17 @@ class Session {
   // session_look.cc
   struct Moment;
   io::Task<Status> wait_inside(executor::Moments::Pass* pass, std::vector<ShardId> shards);
+  io::Task<Result<bool>> looks_alone();
   io::Task<Status> wait_for_others(executor::Lookout::Watch* watch);
   io::Task<Result<std::shared_ptr<Moment>>> begin_moment(std::vector<ShardId> shards,
-                                                         std::chrono::milliseconds patience);
+                                                         std::chrono::milliseconds patience, bool alone);
   io::Task<bool> end_moment(Moment* moment);
   io::Task<Result<executor::FanLook>> look(std::vector<ShardId> shards, int attempt);
   io::Task<Result<executor::FanStep>> begin_fan(planner::FanOut fan_out, Run* run, std::uint64_t max_rows,
                                                 std::unique_ptr<executor::Fan>* fan);
   io::Task<Status> open_at_one_moment(std::vector<ShardId> shards);
-  io::Task<Status> be_witnessed(std::vector<Place*> places);
+  io::Task<Result<bool>> open_in_a_moment(std::vector<ShardId> shards);
+  io::Task<Status> read_witness(std::vector<Place*> places);
   io::Task<executor::GatherResult> fill_at_one_moment(const planner::Gather* gather,
                                                       executor::GatherRequest request,
                                                       std::optional<executor::Gathering>* gathering);
@@ -403,6 +405,7 @@ class Session {
   void note_savepoint(const parser::Transaction& transaction, std::string_view text);
   static bool changes_names(const KnownStatement& known);
   void note_prelude(const KnownStatement& known, std::string_view text);
+  [[nodiscard]] Result<planner::Plan> where_it_sets(const KnownStatement& known, planner::Plan plan) const;
   void note_called_settings(const KnownStatement& known, std::string_view text);
   [[nodiscard]] Error lacks_settings(ShardId shard) const;
   io::Task<Status> run_on_begun(std::string text);
@@ -439,6 +442,8 @@ class Session {
   std::list<Place> away_;        // held besides: parts of the transaction, or pinned
   OpenTransaction txn_;
   SeenMaps seen_;
+  Isolation default_isolation_ = Isolation::kUnknown;  // of a client with options of its own
+  Deadline default_isolation_until_ = Deadline::at({});
   struct PoolAt {
     ShardId shard = 0;
     executor::PoolUse use;

@@ -225,6 +225,7 @@ io::Task<StatementEnd> Session::run_portal(Portal* portal) {
     measure_plan(portal->known, run.plan);
     auto running = run_plan(std::move(run));
     StatementEnd end = co_await std::move(running);
+    if (!end.failed) note_called_settings(*portal->known, portal->statement->text);
     auto waiting = wait_to_repeat(&end, portal->version, until);
     if (!co_await std::move(waiting)) co_return end;
     auto planning = plan_anew(portal);

@@ -58,16 +58,25 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
     if (end) co_return std::move(*end);
   }
   if (own_transaction) {
-    bool reads = !gather.writes;
-    if (reads) {  // who has asked for more by default has it
-      txn_.isolation = Isolation::kUnknown;
-      auto asking = isolation();
-      auto level = co_await std::move(asking);
-      if (!level) co_return StatementEnd::refused(level.error());
-      reads = *level != Isolation::kSerializable;
+    txn_.isolation = Isolation::kUnknown;
+    auto asking = isolation();
+    auto level = co_await std::move(asking);
+    if (!level) co_return StatementEnd::refused(level.error());
+    // Who has asked for more by default has it.
+    const bool reads = !gather.writes && *level != Isolation::kSerializable;
+    txn_ = {.open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin), .queried = true};
+    txn_.isolation = *level;
+    if (gather.writes && keeps_one_snapshot(*level)) {
+      auto taking = take_one_snapshot();
+      co_await std::move(taking);
+      if (backend_error_) {
+        StatementEnd end = StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
+        txn_.failed = true;
+        auto ending = end_implicit();
+        (void)co_await std::move(ending);
+        co_return end;
+      }
     }
-    txn_ = {
-        .open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin), .queried = true};
   }
   auto running = gather_and_finish(std::move(gather), run);
   StatementEnd end = co_await std::move(running);

@@ -2,6 +2,9 @@
 // one PostgreSQL would have it (executor/moments.h). While no such transaction is about, a fan-out runs as it
 // is, and is run again when one has come into its way. Otherwise its shards take their snapshots first (Bind
 // does), with all commits at a distance, and execute then.
+//
+// Who keeps one snapshot for a whole transaction looks alone: two of them would else see what happened on one
+// shard and on another in different orders (docs/decisions/0053-serializable.md).
 #include <algorithm>
 
 #include "executor/control_round.h"
@@ -55,7 +58,9 @@ io::Task<Status> Session::wait_inside(executor::Moments::Pass* pass, std::vector
   while (!pass->inside()) {
     KG_CO_CHECK(still_wanted());
     if (deadline.passed()) co_return fail(moments.in_doubt(shards) ? unsettled() : waited_too_long());
-    (void)co_await waiter_.wait(deadline);
+    // Another that is to be alone may be stuck.
+    if (!co_await waiter_.wait(deadline.sooner(Deadline::in(kSettleAfter))))
+      worker_.shared().moments->overtake();
   }
   co_return Status{};
 }
@@ -94,9 +99,11 @@ struct Session::Moment {
 };
 
 io::Task<Result<std::shared_ptr<Session::Moment>>> Session::begin_moment(std::vector<ShardId> shards,
-                                                                         std::chrono::milliseconds patience) {
+                                                                         std::chrono::milliseconds patience,
+                                                                         bool alone) {
+  std::ranges::sort(shards);
   auto moment = std::make_shared<Moment>();
-  moment->pass = worker_.shared().moments->look(shards, &waiter_, patience);
+  moment->pass = worker_.shared().moments->look(shards, &waiter_, patience, alone);
   auto waiting = wait_inside(&moment->pass, shards);
   if (Status inside = co_await std::move(waiting); !inside) co_return fail(std::move(inside).error());
   if (!worker_.shared().several_routers) co_return moment;
@@ -105,7 +112,7 @@ io::Task<Result<std::shared_ptr<Session::Moment>>> Session::begin_moment(std::ve
     KG_CO_TRY(executor::BackendPool * pool, pool_of(shard));
     logins.push_back(pool->slots()->login());
   }
-  moment->lookout = worker_.lookout().watch(std::move(logins), &waiter_, patience);
+  moment->lookout = worker_.lookout().watch(std::move(logins), &waiter_, patience, alone);
   auto holding = wait_for_others(&*moment->lookout);
   if (Status held = co_await std::move(holding); !held) co_return fail(std::move(held).error());
   co_return moment;
@@ -120,14 +127,26 @@ io::Task<bool> Session::end_moment(Moment* moment) {
   co_return *lasted;
 }
 
+// A statement that is a transaction of its own.
+io::Task<Result<bool>> Session::looks_alone() {
+  if (txn_.open) co_return false;
+  txn_.isolation = Isolation::kUnknown;
+  auto asking = isolation();
+  auto level = co_await std::move(asking);
+  if (!level) co_return fail(std::move(level).error());
+  co_return keeps_one_snapshot(*level);
+}
+
 // The connections are there. `attempt` counts from 0.
 io::Task<Result<executor::FanLook>> Session::look(std::vector<ShardId> shards, int attempt) {
   executor::Moments& moments = *worker_.shared().moments;
-  if (attempt == 0 && !worker_.shared().several_routers) {
+  auto asking = looks_alone();
+  KG_CO_TRY(const bool alone, co_await std::move(asking));
+  if (attempt == 0 && !alone && !worker_.shared().several_routers) {
     if (const auto since = moments.quiet(shards))
       co_return executor::FanLook{.one_moment = [&moments, since] { return moments.undisturbed(*since); }};
   }
-  auto beginning = begin_moment(std::move(shards), patience(attempt));
+  auto beginning = begin_moment(std::move(shards), patience(attempt), alone);
   auto begun = co_await std::move(beginning);
   if (!begun) co_return fail(std::move(begun).error());
   co_return executor::FanLook{.one_moment = [moment = std::move(*begun)] { return moment->end(); },
@@ -154,15 +173,9 @@ io::Task<Result<executor::FanStep>> Session::begin_fan(planner::FanOut fan_out, 
 }
 
 // Serializable, on several shards: where PostgreSQL sees only a part it is shown what may be in the others.
-io::Task<Status> Session::be_witnessed(std::vector<Place*> places) {
-  executor::Witness::Logins logins;
+io::Task<Status> Session::read_witness(std::vector<Place*> places) {
   std::vector<executor::ControlOrder> orders;
-  for (Place* place : places) {
-    logins.push_back(place->pool->slots()->login());
-    orders.push_back({place->lease.get(), std::string(executor::kReadWitness)});
-  }
-  auto witnessing = worker_.witness().commit_on(std::move(logins), &waiter_, Deadline::in(kControlTimeout));
-  KG_CO_CHECK(co_await std::move(witnessing));
+  for (Place* place : places) orders.push_back({place->lease.get(), std::string(executor::kReadWitness)});
   auto reading = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
   for (executor::ControlAnswer& answer : co_await std::move(reading)) {
     if (!answer.rows) co_return fail(std::move(answer.rows).error());
@@ -173,7 +186,27 @@ io::Task<Status> Session::be_witnessed(std::vector<Place*> places) {
 // What reads several shards by more than one statement: the transaction is opened on all of them, with the
 // snapshots of one moment.
 io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
-  auto beginning = begin_moment(shards, patience(kMostDoublings));
+  const bool begins = std::ranges::none_of(away_, [](const Place& place) { return place.begun; });
+  for (const Deadline deadline = hold_deadline();;) {
+    auto opening_all = open_in_a_moment(shards);
+    KG_CO_TRY(const bool lasted, co_await std::move(opening_all));
+    if (lasted) co_return Status{};
+    // This router was frozen, or a shard slow. Nothing has been read yet.
+    if (deadline.passed()) co_return fail(waited_too_long());
+    if (!begins) {
+      co_return fail(
+          Error{.sqlstate = std::string(sqlstate::kSerializationFailure),
+                .message = "could not serialize access: the shards' snapshots are not of one moment",
+                .hint = "Retry the transaction."});
+    }
+    auto taking_back = take_back([](const Place& place) { return place.begun; });
+    co_await std::move(taking_back);
+  }
+}
+
+// False: the moment was over before all had their snapshots.
+io::Task<Result<bool>> Session::open_in_a_moment(std::vector<ShardId> shards) {
+  auto beginning = begin_moment(shards, patience(kMostDoublings), keeps_one_snapshot(txn_.isolation));
   auto begun = co_await std::move(beginning);
   if (!begun) co_return fail(std::move(begun).error());
   const bool serializable = txn_.isolation == Isolation::kSerializable;
@@ -183,12 +216,14 @@ io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
   if (deferrable && txn_.savepoints.empty()) take.insert(0, "SET TRANSACTION NOT DEFERRABLE;\n");
   std::vector<executor::ControlOrder> orders;
   std::vector<Place*> places;
+  executor::Witness::Logins logins;
   for (const ShardId shard : shards) {
     KG_CO_TRY(Place * place, place_at(shard));
     std::string sql;
     for (const std::string& statement : opening(*place, false)) sql.append(statement).append(";\n");
     orders.push_back({place->lease.get(), sql + take});
     places.push_back(place);
+    logins.push_back(place->pool->slots()->login());
   }
   auto running = executor::run_on_all(std::move(orders), &waiter_, Deadline::in(kControlTimeout));
   const std::vector<executor::ControlAnswer> answers = co_await std::move(running);
@@ -199,14 +234,19 @@ io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
     if (!answers[i].rows && opened) opened = fail(answers[i].rows.error());
     writes |= answers[i].rows && answers[i].rows->back()[0] == "off";
   }
-  if (opened && serializable && writes && places.size() > 1) {
-    auto witnessing = be_witnessed(places);
+  const bool witnessed = opened && serializable && writes && places.size() > 1;
+  if (witnessed) {
+    auto witnessing = worker_.witness().commit_on(std::move(logins), &waiter_, Deadline::in(kControlTimeout));
     opened = co_await std::move(witnessing);
   }
   auto ending = end_moment(begun->get());
   const bool lasted = co_await std::move(ending);
-  if (opened && !lasted) opened = fail(waited_too_long());
-  co_return opened;
+  if (opened && lasted && witnessed) {
+    auto reading = read_witness(std::move(places));
+    opened = co_await std::move(reading);
+  }
+  KG_CO_CHECK(opened);
+  co_return lasted;
 }
 
 // Rows that are read by more than one statement, in a transaction of which each sees what is new: commits keep
@@ -223,7 +263,8 @@ io::Task<executor::GatherResult> Session::fill_at_one_moment(const planner::Gath
   for (int attempt = 0;; ++attempt) {
     std::shared_ptr<Moment> moment;
     if (shards.size() > 1) {
-      auto beginning = begin_moment(shards, patience(attempt));
+      const bool alone = txn_.implicit && keeps_one_snapshot(txn_.isolation);
+      auto beginning = begin_moment(shards, patience(attempt), alone);
       auto begun = co_await std::move(beginning);
       if (!begun) {
         executor::GatherResult failed{.sqlstate = begun.error().sqlstate};

@@ -210,6 +210,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
     measure_plan(prepared->known, run.plan);
     auto running = run_plan(run);
     StatementEnd end = co_await std::move(running);
+    if (!end.failed) note_called_settings(*prepared->known, prepared->text);
     if (!until) until = hold_deadline();
     auto waiting = wait_to_repeat(&end, version, *until);
     if (!co_await std::move(waiting)) co_return end;

@@ -23,11 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 10s;
+constexpr auto kDefaultKnown = 1s;  // ALTER ROLE ... SET, a reload of the configuration
 constexpr std::size_t kMostMaps = 64;
-
-bool one_snapshot(Isolation isolation) {
-  return isolation == Isolation::kOneSnapshot || isolation == Isolation::kSerializable;
-}
 
 bool away(const Error& error) {
   return error.sqlstate.starts_with("08") || error.sqlstate == sqlstate::kShardUnreachable ||
@@ -57,10 +54,9 @@ bool Session::saw_other_places(const planner::Analysis& analysis, const planner:
 
 Result<planner::Plan> Session::plan_of(const KnownStatement& known, const parser::Normaliser& normal,
                                        std::uint32_t begin, std::span<const planner::Parameter> parameters) {
-  // It would run on one of them.
-  if ((known.effects & kCallsSetConfig) != 0 && txn_.open && begun_places() > 1)
-    return fail(lacks_settings(home()));
   auto plan = plan_on_map(known, normal, begin, parameters);
+  if (plan && (known.effects & kCallsSetConfig) != 0 && txn_.open)
+    plan = where_it_sets(known, std::move(*plan));
   if (plan && !std::holds_alternative<planner::Hold>(*plan) && takes_the_snapshot(known)) {
     txn_.due = true;
     return planner::Plan(planner::Hold{});
@@ -99,7 +95,9 @@ Isolation Session::isolation_told() {
       return isolation_named(*value);
   }
   // What a login is known to have is of those who came without options of their own.
-  if (home() == 0 || startup_->find("options") != nullptr) return Isolation::kUnknown;
+  if (startup_->find("options") != nullptr)
+    return default_isolation_until_.passed() ? Isolation::kUnknown : default_isolation_;
+  if (home() == 0) return Isolation::kUnknown;
   const auto pool = pool_of(home());
   const auto known = pool ? (*pool)->slots()->default_isolation() : std::nullopt;
   return known ? isolation_named(*known) : Isolation::kUnknown;
@@ -137,7 +135,10 @@ io::Task<Result<Isolation>> Session::isolation() {
   auto rows = co_await std::move(asking);
   if (!rows) co_return fail(std::move(rows).error());
   const std::string name = rows->at(0).at(0).value_or("");
-  if (!begun && startup_->find("options") == nullptr) {
+  if (!begun && startup_->find("options") != nullptr) {
+    default_isolation_ = isolation_named(name);
+    default_isolation_until_ = Deadline::in(kDefaultKnown);
+  } else if (!begun) {
     if (const auto pool = pool_of(home())) (*pool)->slots()->note_default_isolation(name);
   }
   co_return txn_.isolation = isolation_named(name);
@@ -151,7 +152,7 @@ io::Task<> Session::take_one_snapshot() {
   Status done;
   if (!level) {
     done = fail(std::move(level).error());
-  } else if (one_snapshot(*level)) {
+  } else if (keeps_one_snapshot(*level)) {
     auto opening_all = open_everywhere();
     done = co_await std::move(opening_all);
   }

@@ -159,10 +159,28 @@ void Session::note_prelude(const KnownStatement& known, std::string_view text) {
   txn_.sets = true;
 }
 
-// The same for SELECT set_config(...). What it is given may be known to PostgreSQL only.
+// SELECT set_config(...) runs on all parts that the transaction has.
+Result<planner::Plan> Session::where_it_sets(const KnownStatement& known, planner::Plan plan) const {
+  const auto* route = std::get_if<planner::Route>(&plan);
+  std::vector<ShardId> parts;
+  for (const Place& place : away_) {
+    if (place.begun) parts.push_back(place.shard);
+  }
+  if (lease_ && begun_) parts.push_back(here_);
+  if (parts.empty() && route != nullptr) return plan;
+  if (parts.size() == 1 && route != nullptr && (route->shard == 0 || route->shard == parts.front())) return plan;
+  if (route == nullptr || (known.effects & kSetsAlike) == 0) return fail(lacks_settings(home()));
+  std::ranges::sort(parts);
+  planner::FanOut all;
+  all.merge.kind = planner::Merge::Kind::kOne;
+  for (const ShardId shard : parts) all.tasks.push_back({shard, ""});
+  return planner::Plan(std::move(all));
+}
+
+// Shards that join later get it, too. What it is given may be known to PostgreSQL only.
 void Session::note_called_settings(const KnownStatement& known, std::string_view text) {
   if ((known.effects & kCallsSetConfig) == 0 || !txn_.open) return;
-  if ((known.effects & kMayRename) != 0) names_known_ = false;
+  names_known_ = false;
   txn_.sets = true;
   if (auto block = settings_as_block(text))
     txn_.prelude.push_back(*std::move(block));

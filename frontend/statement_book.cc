@@ -1,5 +1,6 @@
 #include "frontend/statement_book.h"
 
+#include "frontend/called_settings.h"
 #include "frontend/own_commands.h"
 #include "frontend/own_forms.h"
 #include "frontend/statement_effects.h"
@@ -118,6 +119,9 @@ KnownRef StatementBook::learn(std::string_view text, parser::Range statement, co
   *bytes = sizeof(KnownStatement);
   StatementEffects effects = effects_of(text.substr(statement.begin, statement.end - statement.begin));
   known->effects = effects.flags;
+  if ((effects.flags & kCallsSetConfig) != 0 &&
+      sets_alike(text.substr(statement.begin, statement.end - statement.begin)))
+    known->effects |= kSetsAlike;
   known->rescan = !effects.named.empty() || !effects.custom_settings.empty() ||
                   !effects.local_custom_settings.empty() ||
                   (effects.flags & (kMaySet | kMaySetLocally | kPinsForGood)) != 0;

@@ -22,7 +22,8 @@ enum Effect : std::uint32_t {
   kMaySetLocally = 32,  // SET LOCAL, set_config(..., true): gone with the transaction
   kMayCall = 64,        // calls a function that is not PostgreSQL's own: whatever it does
   kMayRename = 128,     // search_path or the role: the same names may mean something else now
-  kCallsSetConfig = 256
+  kCallsSetConfig = 256,
+  kSetsAlike = 512      // and may run on several shards, to the same effect
 };
 
 struct StatementEffects {

@@ -237,12 +237,19 @@ Status Move::cut_over() {
 }
 
 // Writes go on, on the source. The triggers stay, disabled: to drop them is to wait for every transaction that
-// has read the table.
+// has read the table. Who holds the locks that are wanted here may wait for the map in turn, then it goes first:
+// who comes too early meets the fence, and waits without locks or is refused.
 Status Move::lower_fence() {
   KG_TRY(stored_, map_.newest(soon()));
   KG_CHECK(open_source());
   const auto open = [&](milliseconds patience) { return open_fence(*source_, lease_.id(), patience, soon()); };
-  if (source_) KG_CHECK(retry_locks_urgently(open));
+  if (source_) {
+    KG_TRY(const bool opened, try_locks([&] { return open(tuning_.fence_lock_timeout_max); }));
+    if (!opened) {
+      KG_CHECK(release());
+      KG_CHECK(retry_locks_urgently(open));
+    }
+  }
   return release();
 }
 

@@ -22,8 +22,8 @@ KEYS = [1, 2, 3, 21, 22, 23]  # three on each shard
 CLIENTS = 6
 
 
-def circles(history, final):
-    """Sets of transactions each of which came before each other one. `history`: {number: {key: list that was read}}."""
+def order(history, final):
+    """Who came before whom. `history`: {number: {key: list that was read}}."""
     after = collections.defaultdict(set)
     for lists in final.values():
         for earlier, later in itertools.pairwise(lists):
@@ -36,6 +36,11 @@ def circles(history, final):
             following = [writer for writer in final[key][len(seen) : len(seen) + 2] if writer != number]
             if following:
                 after[number].add(following[0])
+    return after
+
+
+def circles(history, after):
+    """Those who are in circles or behind them."""
     # Whoever is in no circle can be taken away, one after the other, from the front.
     before = collections.Counter(later for earlier in after for later in after[earlier] if later != earlier)
     front = [number for number in history if not before[number]]
@@ -48,6 +53,26 @@ def circles(history, final):
             if not before[later] and later in left:
                 front.append(later)
     return left
+
+
+def smallest_circle(left, after):
+    best = None
+    for start in left:
+        came_from, front = {start: None}, collections.deque([start])
+        while front and start is not None:
+            number = front.popleft()
+            if start in after[number] - {number}:
+                circle = [number]
+                while came_from[circle[-1]] is not None:
+                    circle.append(came_from[circle[-1]])
+                if best is None or len(circle) < len(best):
+                    best = circle[::-1]
+                break
+            for later in after[number] & left:
+                if later not in came_from:
+                    came_from[later] = number
+                    front.append(later)
+    return best
 
 
 def by_key(c, keys):
@@ -67,6 +92,7 @@ class Notes:
         self.routers, self.level, self.until = routers, level, time.monotonic() + seconds
         self.numbers = itertools.count(1)
         self.history, self.errors, self.refused = {}, [], 0
+        self.stories = {}
 
     def client(self, seed):
         chooser = random.Random(seed)
@@ -74,25 +100,31 @@ class Notes:
             c.execute(f"SET default_transaction_isolation = '{self.level}'")
             while time.monotonic() < self.until and not self.errors:
                 number = next(self.numbers)
+                story = self.stories[number] = [time.monotonic()]
                 try:
-                    reads = self.transaction(c, chooser, number)
+                    reads = self.transaction(c, chooser, number, story)
                     self.history[number] = reads
+                    story.append(time.monotonic())
                 except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
                     self.refused += 1
                     c.execute("ROLLBACK")
 
-    def transaction(self, c, chooser, number):
+    def transaction(self, c, chooser, number, story):
         keys = chooser.sample(KEYS, chooser.choice((2, 2, 3)))
         writes = chooser.sample(keys, chooser.choice((0, 1, 1, 1, 2)))
         way = chooser.choice((by_key, by_key, at_once, joined))
         if not writes and way is at_once and chooser.random() < 0.5:
+            story.append(f"reads {keys} at once")
             return way(c, keys)  # a transaction of its own
         if len(writes) == 2 and chooser.random() < 0.5:
             # One statement, which reads what it writes.
+            story.append(f"writes {writes} at once")
             rows = c.execute(f"UPDATE notes SET list = list || {number} WHERE id IN ({writes[0]}, {writes[1]}) RETURNING id, list").fetchall()
             return {key: seen[:-1] for key, seen in rows}
         c.execute(chooser.choice(("BEGIN", f"BEGIN ISOLATION LEVEL {self.level}", f"START TRANSACTION ISOLATION LEVEL {self.level}, READ WRITE")))
+        story += [f"reads {keys} {way.__name__}", f"writes {writes}"]
         reads = way(c, keys)
+        story.append(time.monotonic())
         for key in writes:
             c.execute("UPDATE notes SET list = list || %s WHERE id = %s", (number, key))
         if not writes and chooser.random() < 0.3:
@@ -118,10 +150,14 @@ class Notes:
         with connect(self.routers[0]) as c:
             final = dict(c.execute("SELECT id, list FROM notes").fetchall())
         written = sum(map(len, final.values()))
-        found = circles(self.history, final)
+        after = order(self.history, final)
+        found = circles(self.history, after)
         print(f"{self.level}: {len(self.history)} transactions, {written} writes, {self.refused} refused, {len(found)} in circles or behind them")
         assert {number for numbers in final.values() for number in numbers} <= set(self.history), "a write of nobody"
         assert len(self.history) > 100, "hardly anything was tried"
+        if found and self.level == "SERIALIZABLE":
+            for number in smallest_circle(found, after):
+                print(number, "saw", {key: seen[-2:] for key, seen in self.history[number].items()}, self.stories[number])
         return found
 
 

@@ -97,10 +97,24 @@ class FirstHour(unittest.TestCase):
                 c.execute("SELECT count(*) FROM told")
             self.assertIn("SET LOCAL", caught.exception.diag.message_hint)
             c.execute("ROLLBACK")
-            c.execute("BEGIN")
-            c.execute("SELECT count(*) FROM told")
-            with self.assertRaises(psycopg.errors.FeatureNotSupported):
-                c.execute("SELECT set_config('search_path', 'farther', true)")
+            # Where several take part all are told, of what is the same on each.
+            for begin in ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"):
+                for parameters in (None, ("farther",)):
+                    c.execute(begin)
+                    self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (3,))
+                    value = "'farther'" if parameters is None else "%s"
+                    self.assertEqual(c.execute(f"SELECT set_config('search_path', {value}, true)", parameters).fetchall(), [("farther",)])
+                    self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (2,))
+                    c.execute("SELECT set_config(name, 'off', true) FROM pg_settings WHERE name = 'enable_seqscan'")
+                    self.assertEqual(c.execute("SELECT DISTINCT current_setting('enable_seqscan') FROM told").fetchall(), [("off",)])
+                    c.execute("SAVEPOINT a")
+                    with self.assertRaises(psycopg.errors.FeatureNotSupported):
+                        c.execute("SELECT set_config('my.own', now()::text, true)")
+                    c.execute("ROLLBACK")
+                    self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (3,))
+            # In one message, too.
+            c.pgconn.exec_(b"BEGIN; SELECT set_config('search_path', 'farther', true); SAVEPOINT a")
+            self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (2,))
             c.execute("ROLLBACK")
         self.db.execute("DROP TABLE told, farther.told")
         self.db.execute("DROP SCHEMA farther")

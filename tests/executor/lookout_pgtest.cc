@@ -35,10 +35,10 @@ struct World {
   Lookout lookout;
   Lookout::Logins known_logins{login_to(0), login_to(1), login_to(2)};
   explicit World(io::Waiter* w) : waiter(w), lookout(w->loop(), gate) {}
-  Lookout::Watch watch(const std::vector<int>& shards, std::chrono::milliseconds patience) {
+  Lookout::Watch watch(const std::vector<int>& shards, std::chrono::milliseconds patience, bool alone = false) {
     Lookout::Logins logins;
     for (const int shard : shards) logins.push_back(known_logins.at(static_cast<std::size_t>(shard)));
-    return lookout.watch(std::move(logins), waiter, patience);
+    return lookout.watch(std::move(logins), waiter, patience, alone);
   }
 };
 
@@ -92,6 +92,33 @@ io::Task<> holds_and_lets_go(World* world) {
 }
 TEST_F(LookoutTest, HoldsOnAllShardsAndLetsGo) {
   act(run, holds_and_lets_go);
+}
+
+// Two routers' snapshots are not taken in different order on different shards; others look meanwhile.
+io::Task<> is_alone(World* world) {
+  World other(world->waiter);
+  Lookout::Watch first = world->watch({0, 1, 2}, 10s, true);
+  auto holding = is_held(world, &first);
+  EXPECT_TRUE(co_await std::move(holding));
+  Lookout::Watch second = other.watch({1, 2}, 10s, true), common = other.watch({0, 1, 2}, 10s);
+  auto looking = is_held(&other, &common);
+  EXPECT_TRUE(co_await std::move(looking));
+  auto hoping = is_held(&other, &second, 300ms);
+  EXPECT_FALSE(co_await std::move(hoping));
+  EXPECT_FALSE(second.refused());
+  auto ending = was_held(world, &first);
+  EXPECT_TRUE(co_await std::move(ending));
+  auto following = is_held(&other, &second);
+  EXPECT_TRUE(co_await std::move(following));
+  auto over = was_held(&other, &second);
+  EXPECT_TRUE(co_await std::move(over));
+  auto gone = was_held(&other, &common);
+  (void)co_await std::move(gone);
+  auto closing = other.gate.close(&world->waiter->loop());
+  co_await std::move(closing);
+}
+TEST_F(LookoutTest, WhoIsToBeAloneWaitsForOthersLikeIt) {
+  act(run, is_alone);
 }
 
 // What is prepared and decided elsewhere: nobody looks until it is visible. Meanwhile the other shards are

@@ -66,6 +66,34 @@ TEST_F(MomentsTest, WhoCameLaterWaitsBehindWhoWaits) {
   EXPECT_TRUE(behind.inside());
 }
 
+// Of two snapshots over the same shards one is the older one on all of them.
+TEST_F(MomentsTest, LooksThatAreToBeAloneComeOneAfterTheOther) {
+  auto first = moments_.look({1, 2, 3}, &waiter_, 1h, true);
+  auto second = moments_.look({2, 3}, &waiter_, 1h, true), elsewhere = moments_.look({3, 4}, &waiter_, 1h, true);
+  auto common = look({1, 2, 3});
+  EXPECT_TRUE(first.inside());
+  EXPECT_FALSE(second.inside());
+  EXPECT_TRUE(elsewhere.inside());
+  EXPECT_TRUE(common.inside());
+  auto writes = commit({2, 3});
+  first.leave();
+  EXPECT_TRUE(second.inside());
+  common.leave();
+  EXPECT_FALSE(writes.inside());
+  second.leave();
+  EXPECT_TRUE(writes.inside());
+}
+
+TEST_F(MomentsTest, OneThatIsStuckAloneIsOvertakenByTheNext) {
+  auto stuck = moments_.look({1, 2}, &waiter_, 0ms, true);
+  EXPECT_TRUE(stuck.inside());
+  auto next = moments_.look({1, 2}, &waiter_, 1h, true);
+  EXPECT_FALSE(next.inside());
+  moments_.overtake();
+  EXPECT_TRUE(next.inside());
+  EXPECT_FALSE(stuck.inside());
+}
+
 TEST_F(MomentsTest, AShardThatIsNamedTwiceIsOne) {
   auto first = commit({1, 1, 2});
   EXPECT_TRUE(look({1, 1}).inside());

@@ -174,6 +174,10 @@ over:
 /* The mover dies here and another one reads the record. */
 #define or_dies if :: crashes < 1 -> crashes++; goto taken_up :: true fi
 
+#define release_hold atomic { if :: (map & HELD) != 0 -> map = map & ~HELD; epoch++ :: else fi }
+/* Who holds the lock that opening the fence wants may wait for the map: then it is told first. */
+#define lower_fence if :: true -> release_hold; or_dies :: true fi; fence = false; fence_row = false; or_dies; release_hold; or_dies
+
 #define undecided (state != committed && state != cleaning)
 
 active proctype Mover() {
@@ -185,8 +189,7 @@ active proctype Mover() {
 taken_up:
   do
   :: undoing ->
-     Unfence: fence = false; fence_row = false; or_dies;
-     atomic { if :: (map & HELD) != 0 -> map = map & ~HELD; epoch++ :: else fi }; or_dies;
+     Unfence: lower_fence;
      atomic { follows = false; applied = 0 }; or_dies;
      if :: arrived -> rows[T] = 0 :: else fi; or_dies;
      atomic { map = map & ~HIDE_T; epoch++; state = failed; undoing = false }
@@ -235,8 +238,7 @@ taken_up:
         Commit: atomic { map = TO_T | HELD | HIDE_S; epoch++; state = committed }
      :: lowered < 1 -> lowered++; undoing = true
      :: lowered < 1 -> lowered++;  /* the tables have become others: copied anew */
-        fence = false; fence_row = false; or_dies;
-        atomic { if :: (map & HELD) != 0 -> map = map & ~HELD; epoch++ :: else fi }; or_dies;
+        lower_fence;
         Anew: state = preparing
      fi
   :: state == committed -> or_dies;

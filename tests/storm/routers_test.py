@@ -49,6 +49,8 @@ class Storm:
         self.values = [set() for _ in range(ROWS)]  # all of them
         self.begun = [0] * ROWS  # updates that were sent
         self.unknown = [0] * ROWS  # and have no known end
+        self.changed = [0] * ROWS  # balances, by what was told to be done
+        self.unsure = []  # changes of balances that have no known end: when, what, the error
         self.longest_ms = 0.0
 
     def note(self, what, more=1):
@@ -128,12 +130,30 @@ class Storm:
         assert due <= total <= most, f"a sum over all shards is {total}, not between {due} and {most}"
         self.note("counts")
 
+    def changes(self, changes, work):
+        """Runs `work`, which makes these changes of balances, or does not, or nobody knows."""
+        began = time.time()
+        try:
+            work()
+        except psycopg.Error as error:
+            if error.sqlstate != "40001":
+                with self.lock:
+                    self.unsure.append((began, time.time(), changes, f"{error.sqlstate} {error}".strip()))
+            raise
+        with self.lock:
+            for key, change in changes.items():
+                self.changed[key] += change
+
     def transfer(self, connection, chooser):
         keys = sorted(chooser.sample([key for key in range(ROWS) if key % 3], 2))
-        for key, change in zip(keys, (-1, 1)):
-            done = connection.execute("UPDATE accounts SET balance = balance + %s WHERE id = %s", [change, key])
-            assert done.rowcount == 1, f"a transfer found {done.rowcount} rows"
-        connection.commit()
+
+        def work():
+            for key, change in zip(keys, (-1, 1)):
+                done = connection.execute("UPDATE accounts SET balance = balance + %s WHERE id = %s", [change, key])
+                assert done.rowcount == 1, f"a transfer found {done.rowcount} rows"
+            connection.commit()
+
+        self.changes(dict(zip(keys, (-1, 1))), work)
         self.note("transfers")
 
     def snapshot(self, connection, chooser):
@@ -158,10 +178,15 @@ class Storm:
 
     def fan_write(self, connection, chooser):
         """One statement, several shards: its balance is nought. Of rows that no transfer locks: it would be a deadlock."""
-        done = connection.execute(
-            "UPDATE accounts SET balance = balance + CASE WHEN id = %s THEN 1 ELSE -1 END WHERE id IN (%s, %s)",
-            [(keys := chooser.sample(range(0, ROWS, 3), 2))[0], *keys])
-        assert done.rowcount == 2, f"a write to two rows found {done.rowcount}"
+        keys = chooser.sample(range(0, ROWS, 3), 2)
+
+        def work():
+            done = connection.execute(
+                "UPDATE accounts SET balance = balance + CASE WHEN id = %s THEN 1 ELSE -1 END WHERE id IN (%s, %s)",
+                [keys[0], *keys])
+            assert done.rowcount == 2, f"a write to two rows found {done.rowcount}"
+
+        self.changes(dict(zip(keys, (1, -1))), work)
         self.note("writes to several shards")
 
     # ---- the jobs
@@ -443,7 +468,11 @@ class Storm:
                 for key, seen in rows.items():
                     low, high = len(self.values[key]), len(self.values[key]) + self.unknown[key]
                     assert low <= seen <= high, f"row {key} is {seen}: {low} updates were acknowledged, {high} at most"
-                assert admin.execute("SELECT sum(balance)::bigint FROM accounts").fetchone() == (100 * ROWS,)
+                balances = dict(admin.execute("SELECT id, balance FROM accounts").fetchall())
+                assert sum(balances.values()) == 100 * ROWS, f"the sum of balances: {self.off(balances)}"
+                off = self.off(balances)
+                sure = [key for key in off[0] if not any(key in changes for _, _, changes, _ in self.unsure)]
+                assert not sure, f"balances of {sure} are not what was told: {off}"
         deadline = time.monotonic() + 30
         while True:  # what two-phase commits and jobs leave is cleared away in the background
             try:
@@ -453,6 +482,28 @@ class Storm:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
+
+    def off(self, balances):
+        """Rows whose balance is not what was told, and those with no known end that have to do with them."""
+        rows = {key: balance - 100 - self.changed[key] for key, balance in balances.items() if balance - 100 != self.changed[key]}
+        return rows, [(time.strftime("%H:%M:%S", time.gmtime(began)), time.strftime("%H:%M:%S", time.gmtime(ended)), changes, why)
+                      for began, ended, changes, why in self.unsure if set(changes) & set(rows)]
+
+    def tell_last_jobs(self):
+        try:
+            with self.world.connect(connect_timeout=5) as admin:
+                for row in admin.execute("SHOW JOBS").fetchall()[-2:]:
+                    print(*row, file=sys.stderr)
+            with self.world.store.admin("store") as store:
+                for row in store.execute("SELECT kind, key, updated, body FROM kintsugi_map.note WHERE kind LIKE '%job%' ORDER BY updated").fetchall()[-2:]:
+                    print(*row, file=sys.stderr)
+        except psycopg.Error as error:
+            print(f"the jobs cannot be looked at: {error}", file=sys.stderr)
+        for i in range(len(self.world.places)):
+            with self.world.at_shard(i) as shard:
+                for table in ("pg_prepared_xacts", "kintsugi.txn_decision ORDER BY decided DESC LIMIT 20"):
+                    for row in shard.execute(f"SELECT * FROM {table}").fetchall():
+                        print(f"s{i + 1}", *row, file=sys.stderr)
 
     def tell(self):
         print({what: self.counts[what] for what in sorted(self.counts)})
@@ -466,11 +517,13 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--tour", type=int, default=0, help="visit so many of the named points, chosen by the seed")
+    parser.add_argument("--points", default="", help="visit these, in this order: 'move: held,move: verified'")
     options = parser.parse_args()
     print(f"seed {options.seed}")
     world = World(shards=3, routers=2, apart=True)
-    storm = Storm(world, options.seed, options.faults or options.tour > 0)
+    storm = Storm(world, options.seed, options.faults or options.tour > 0 or options.points != "")
     points = storm.chooser.sample(FAILPOINTS, min(options.tour, len(FAILPOINTS))) if options.tour else None
+    points = options.points.split(",") if options.points else points
     try:
         with world.connect() as admin:
             admin.execute("CREATE SHARD MAP keys BY RANGE (bigint)")
@@ -506,6 +559,7 @@ def main():
     except BaseException:
         storm.stop.set()
         storm.tell()
+        storm.tell_last_jobs()
         for router in world.routers:
             print(router.name, router.log_tail(40), file=sys.stderr)
         raise

@@ -355,6 +355,24 @@ TEST_F(MapChangeTest, KilledWhileItIsRepairedEverythingAgreesWithinTenSeconds) {
   }
 }
 
+TEST_F(MapChangeTest, KilledWhileAShardThatHasLostItsSchemaIsMadeItAgainEverythingAgreesWithinTenSeconds) {
+  build();
+  for (const char* database : {"one", "two"})
+    pgtest::psql(dsn(database), "CREATE TABLE orders (tenant bigint PRIMARY KEY)");
+  for (const char* point : {"before commit", "after commit", "adopt: after adoption", "after local map"}) {
+    pgtest::psql(dsn("two"), "DROP SCHEMA kintsugi CASCADE");
+    const auto repair = [](MapStore& store) { (void)resolve(store, Side::kStore, false, soon()); };
+    die_with_store_at(point, repair);
+    if (std::string(point) == "before commit") {
+      EXPECT_FALSE(LocalMap::connect(dsn("two"), soon())->identity(soon())->has_value()) << "nothing was begun";
+      repair(*store_);
+    }
+    expect_agreement_soon(std::string("a schema made again, ") + point);
+    EXPECT_TRUE(store_->notes("adopt", soon())->empty()) << point;
+    EXPECT_TRUE(check(*store_, false, soon())->empty()) << point;
+  }
+}
+
 TEST_F(MapChangeTest, KilledWhileTheStoreIsMadeAnewEverythingAgreesWithinTenSeconds) {
   for (const char* point : {"before commit", "after commit", "adopt: after adoption", "after local map"}) {
     build();

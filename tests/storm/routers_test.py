@@ -463,13 +463,16 @@ class Storm:
     def check(self):
         for router in (0, 1):
             with self.world.connect(router) as admin:
-                rows = dict(admin.execute("SELECT id, seen FROM accounts").fetchall())
-                assert len(rows) == ROWS
+                found = admin.execute("SELECT id, seen FROM accounts").fetchall()
+                rows = dict(found)
+                assert len(found) == len(rows) == ROWS, f"{len(found)} rows, of {len(rows)} keys"
                 for key, seen in rows.items():
                     low, high = len(self.values[key]), len(self.values[key]) + self.unknown[key]
                     assert low <= seen <= high, f"row {key} is {seen}: {low} updates were acknowledged, {high} at most"
+                told = admin.execute("SELECT sum(balance)::bigint FROM accounts").fetchone()
                 balances = dict(admin.execute("SELECT id, balance FROM accounts").fetchall())
-                assert sum(balances.values()) == 100 * ROWS, f"the sum of balances: {self.off(balances)}"
+                assert told == (100 * ROWS,) and sum(balances.values()) == 100 * ROWS, \
+                    f"the sum of balances was {told} and is {sum(balances.values())}: {self.off(balances)}"
                 off = self.off(balances)
                 sure = [key for key in off[0] if not any(key in changes for _, _, changes, _ in self.unsure)]
                 assert not sure, f"balances of {sure} are not what was told: {off}"

@@ -12,6 +12,7 @@ namespace client = wire::client;
 using namespace std::chrono_literals;
 
 constexpr auto kControlTimeout = 30s;
+constexpr std::string_view kCanceled = "canceling statement due to user request";
 
 Error gone() {
   return {.sqlstate = std::string(sqlstate::kConnectionFailure), .message = "the client has gone"};
@@ -131,6 +132,10 @@ io::Task<executor::FanStep> Session::take_copy_data(executor::CopyInRun* copy) {
       copy_dropped_ = true;
       end = client::kCopyDone;
     }
+    if (end == client::kCopyDone && canceled_ && !copy->failed()) {  // it came in time
+      auto giving_up = copy->give_up(std::string(kCanceled));
+      co_return co_await std::move(giving_up);
+    }
     if (end == client::kCopyDone) {
       auto finishing = copy->finish();
       co_return co_await std::move(finishing);
@@ -164,6 +169,8 @@ io::Task<executor::FanStep> Session::take_copy_data(executor::CopyInRun* copy) {
 
 io::Task<Status> Session::read_for_copy() {
   for (;;) {
+    // Also of a client that always has more to send.
+    if (canceled_) co_return fail(sqlstate::kQueryCanceled, std::string(kCanceled));
     if (client_.readable()) {
       const io::IoResult got = client_.read(worker_.scratch(), Worker::kScratchBytes);
       if (got.kind == io::IoResult::kOk) {
@@ -176,7 +183,6 @@ io::Task<Status> Session::read_for_copy() {
         co_return fail(gone());
       }
     }
-    if (canceled_) co_return fail(sqlstate::kQueryCanceled, "canceling statement due to user request");
     if (worker_.ending()) {
       ended_ = true;
       co_return fail(sqlstate::kAdminShutdown, "terminating connection due to administrator command");

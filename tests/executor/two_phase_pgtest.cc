@@ -163,13 +163,13 @@ TEST_F(TwoPhase, WritesOnTwoShardsBothHappen) {
 // commits over several shards lock there has to come all the same.
 TEST_F(TwoPhase, TheFirstRoundBringsWhatAnOlderProgramDidNotHave) {
   Shards::get().sql(
-      "DROP TABLE kintsugi.serial; DELETE FROM kintsugi.schema_version "
+      "DROP TABLE kintsugi.opening; DELETE FROM kintsugi.schema_version "
       "WHERE version = (SELECT max(version) FROM kintsugi.schema_version)");
   const SettleReport report = SettleRound().run(*the_map(), 0ms, patience());
   for (const Error& error : report.errors) ADD_FAILURE() << error.message;
   EXPECT_EQ(report.clean.size(), static_cast<std::size_t>(kShards));
   for (int i = 0; i < kShards; ++i)
-    EXPECT_EQ(Shards::get().on(i, "SELECT count(*) FROM kintsugi.serial"), "64");
+    EXPECT_EQ(Shards::get().on(i, "SELECT count(*) FROM kintsugi.opening"), "0");
 }
 
 TEST_F(TwoPhase, ARoundThatCouldNotBringItIsFollowedByOneThatCan) {
@@ -180,12 +180,12 @@ TEST_F(TwoPhase, ARoundThatCouldNotBringItIsFollowedByOneThatCan) {
   SettleReport report = round.run(*the_map(), 0ms, patience());
   EXPECT_EQ(report.errors.size(), static_cast<std::size_t>(kShards));
   EXPECT_TRUE(report.clean.empty());
-  Shards::get().sql("DROP TABLE kintsugi.serial");
+  Shards::get().sql("DROP TABLE kintsugi.opening");
   report = round.run(*the_map(), 0ms, patience());
   for (const Error& error : report.errors) ADD_FAILURE() << error.message;
   EXPECT_EQ(report.clean.size(), static_cast<std::size_t>(kShards));
   for (int i = 0; i < kShards; ++i)
-    EXPECT_EQ(Shards::get().on(i, "SELECT count(*) FROM kintsugi.serial"), "64");
+    EXPECT_EQ(Shards::get().on(i, "SELECT count(*) FROM kintsugi.opening"), "0");
 }
 
 TEST_F(TwoPhase, OneWriterCommitsPlainly) {

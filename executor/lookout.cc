@@ -229,10 +229,9 @@ io::Task<> Lookout::lock_these(Lane* lane, std::vector<Connection*> connections,
       connection->backend = std::move(*connected);
     }
     asked.push_back(connection);
-    orders.push_back(
-        {connection->backend.get(),
-         settings + (connection->alone ? "LOCK TABLE kintsugi.opening IN EXCLUSIVE MODE; " : "") +
-             "LOCK TABLE kintsugi.moment IN SHARE MODE"});
+    orders.push_back({connection->backend.get(),
+                      settings + (connection->alone ? "LOCK TABLE kintsugi.opening IN EXCLUSIVE MODE; " : "") +
+                          "LOCK TABLE kintsugi.moment IN SHARE MODE"});
   }
   auto running = run_on_all(std::move(orders), &lane->waiter, Deadline::in(kAnswerTimeout));
   const std::vector<ControlAnswer> answers = co_await std::move(running);

@@ -27,7 +27,7 @@ bool share_two(const std::vector<ShardId>& a, const std::vector<ShardId>& b) {
 
 struct Moments::Pass::Ticket {
   bool commits = false;
-  bool alone = false;  // of a look
+  bool alone = false;           // of a look
   std::vector<ShardId> shards;  // ascending, each once
   io::Loop* loop = nullptr;
   io::Waiter* waiter = nullptr;  // of the pass's thread; null: it has gone
@@ -63,8 +63,8 @@ void Moments::Pass::leave() {
   ticket_.reset();
 }
 
-Moments::Pass Moments::look(std::vector<ShardId> shards, io::Waiter* waiter,
-                            std::chrono::milliseconds patience, bool alone) {
+Moments::Pass Moments::look(std::vector<ShardId> shards, io::Waiter* waiter, std::chrono::milliseconds patience,
+                            bool alone) {
   auto ticket = std::make_shared<Ticket>();
   ticket->alone = alone;
   ticket->patience = patience;

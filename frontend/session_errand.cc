@@ -324,7 +324,8 @@ io::Task<StatementEnd> Session::run_planned(KnownRef known, const std::string* t
         measure_plan(known, run.plan);
       auto running = run_plan(std::move(run));
       StatementEnd end = co_await std::move(running);
-      if (!end.failed) note_called_settings(*known, text->substr(statement.begin, statement.end - statement.begin));
+      if (!end.failed)
+        note_called_settings(*known, text->substr(statement.begin, statement.end - statement.begin));
       defined_ |= !end.failed && executor::is_ddl(end.tag);
       if (!until) until = hold_deadline();
       auto waiting = wait_to_repeat(&end, version, *until);

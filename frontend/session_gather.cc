@@ -64,7 +64,8 @@ io::Task<StatementEnd> Session::run_gather(planner::Gather gather, Run* run) {
     if (!level) co_return StatementEnd::refused(level.error());
     // Who has asked for more by default has it.
     const bool reads = !gather.writes && *level != Isolation::kSerializable;
-    txn_ = {.open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin), .queried = true};
+    txn_ = {
+        .open = true, .implicit = true, .begin = std::string(reads ? kBeginToRead : kBegin), .queried = true};
     txn_.isolation = *level;
     if (gather.writes && keeps_one_snapshot(*level)) {
       auto taking = take_one_snapshot();

@@ -194,10 +194,9 @@ io::Task<Status> Session::open_at_one_moment(std::vector<ShardId> shards) {
     // This router was frozen, or a shard slow. Nothing has been read yet.
     if (deadline.passed()) co_return fail(waited_too_long());
     if (!begins) {
-      co_return fail(
-          Error{.sqlstate = std::string(sqlstate::kSerializationFailure),
-                .message = "could not serialize access: the shards' snapshots are not of one moment",
-                .hint = "Retry the transaction."});
+      co_return fail(Error{.sqlstate = std::string(sqlstate::kSerializationFailure),
+                           .message = "could not serialize access: the shards' snapshots are not of one moment",
+                           .hint = "Retry the transaction."});
     }
     auto taking_back = take_back([](const Place& place) { return place.begun; });
     co_await std::move(taking_back);

@@ -146,8 +146,8 @@ Deadline Session::hold_deadline() const {
 }
 
 // While a shardlet is handed over its statements wait here. The next map says where they go. A shard that has
-// refused without the map's saying so may let them in without another one: a crash has closed a guard again, and
-// the job opens it. So it is asked now and then.
+// refused without the map's saying so may let them in without another one: a crash has closed a guard again,
+// and the job opens it. So it is asked now and then.
 io::Task<> Session::hold(std::string shardlet, std::uint64_t seen, Deadline deadline) {
   if (seen_.ask) {
     auto asking = ask_isolation();

@@ -168,7 +168,8 @@ Result<planner::Plan> Session::where_it_sets(const KnownStatement& known, planne
   }
   if (lease_ && begun_) parts.push_back(here_);
   if (parts.empty() && route != nullptr) return plan;
-  if (parts.size() == 1 && route != nullptr && (route->shard == 0 || route->shard == parts.front())) return plan;
+  if (parts.size() == 1 && route != nullptr && (route->shard == 0 || route->shard == parts.front()))
+    return plan;
   if (route == nullptr || (known.effects & kSetsAlike) == 0) return fail(lacks_settings(home()));
   std::ranges::sort(parts);
   planner::FanOut all;

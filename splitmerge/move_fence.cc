@@ -237,8 +237,8 @@ Status Move::cut_over() {
 }
 
 // Writes go on, on the source. The triggers stay, disabled: to drop them is to wait for every transaction that
-// has read the table. Who holds the locks that are wanted here may wait for the map in turn, then it goes first:
-// who comes too early meets the fence, and waits without locks or is refused.
+// has read the table. Who holds the locks that are wanted here may wait for the map in turn, then it goes
+// first: who comes too early meets the fence, and waits without locks or is refused.
 Status Move::lower_fence() {
   KG_TRY(stored_, map_.newest(soon()));
   KG_CHECK(open_source());

@@ -69,7 +69,8 @@ TEST_F(MomentsTest, WhoCameLaterWaitsBehindWhoWaits) {
 // Of two snapshots over the same shards one is the older one on all of them.
 TEST_F(MomentsTest, LooksThatAreToBeAloneComeOneAfterTheOther) {
   auto first = moments_.look({1, 2, 3}, &waiter_, 1h, true);
-  auto second = moments_.look({2, 3}, &waiter_, 1h, true), elsewhere = moments_.look({3, 4}, &waiter_, 1h, true);
+  auto second = moments_.look({2, 3}, &waiter_, 1h, true),
+       elsewhere = moments_.look({3, 4}, &waiter_, 1h, true);
   auto common = look({1, 2, 3});
   EXPECT_TRUE(first.inside());
   EXPECT_FALSE(second.inside());

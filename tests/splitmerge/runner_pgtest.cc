@@ -223,8 +223,8 @@ TEST_F(RunnerTest, AFenceThatTakesTooLongIsLoweredAndTriedAgain) {
   expect_clean();
 }
 
-// A client that has written another row of the table there, and whose next statement waits at its router for the
-// map to say where b is: to open the fence would be to wait for it.
+// A client that has written another row of the table there, and whose next statement waits at its router for
+// the map to say where b is: to open the fence would be to wait for it.
 TEST_F(RunnerTest, WhoHoldsTheTableAndWaitsForTheMapIsToldBeforeTheFenceOpens) {
   pgtest::Connection slow(dsn(2));
   const std::uint64_t id = move_to_a_slow_target(2s, slow);
@@ -234,8 +234,10 @@ TEST_F(RunnerTest, WhoHoldsTheTableAndWaitsForTheMapIsToldBeforeTheFenceOpens) {
   for (const char* table : {"orders", "items", "stock"})
     client.query("UPDATE " + std::string(table) + " SET tenant = tenant WHERE tenant = 50");
   EXPECT_EQ(map()->shardlet("b")->state, ShardletState::kHeld);
-  EXPECT_TRUE(comes_true([&] { return map()->shardlet("b")->state == ShardletState::kOnline; })) << story(now(id));
-  EXPECT_THROW(client.query("UPDATE stock SET amount = 7 WHERE tenant = 150"), std::exception) << "the fence is up";
+  EXPECT_TRUE(comes_true([&] { return map()->shardlet("b")->state == ShardletState::kOnline; }))
+      << story(now(id));
+  EXPECT_THROW(client.query("UPDATE stock SET amount = 7 WHERE tenant = 150"), std::exception)
+      << "the fence is up";
   client.query("ROLLBACK");
   slow.query("COMMIT");
   const JobInfo job = end_of(id);

@@ -8,9 +8,9 @@ namespace kintsugi::admin::handlers {
 using Answer = Result<RestAnswer>;
 
 // Runs a command; the answer is its rows as {"items", "next"}.
-Answer run_list(RestRequest& request, Command command);
+Answer run_list(RestRequest& request, const Command& command);
 // The answer is its one row.
-Answer run_one(RestRequest& request, Command command, int status = 200);
+Answer run_one(RestRequest& request, const Command& command, int status = 200);
 // A page of a list, as ?limit= and ?after= say.
 Result<command::Show> show_page(const RestRequest& request, command::Show::What what);
 

@@ -33,7 +33,7 @@ tl::unexpected<Error> no_such_state(const std::string& state, const char* known)
 }
 
 // Runs the change, then shows what came of it.
-Answer change_and_show(RestRequest& request, Command change, const Show& after, int status) {
+Answer change_and_show(RestRequest& request, const Command& change, const Show& after, int status) {
   KG_TRY(const CommandResult done, request.layer.run(change, request.actor, request.run));
   KG_TRY(RestAnswer answer, run_one(request, after, status));
   answer.notices = done.notices;
@@ -43,14 +43,14 @@ Answer change_and_show(RestRequest& request, Command change, const Show& after, 
 
 // Asking again for what is there already, as it is, is no error; with anything different it is.
 template <class Same>
-Answer create(RestRequest& request, Command change, const Show& after, Same same) {
-  Answer answer = change_and_show(request, std::move(change), after, 201);
+Answer create(RestRequest& request, const Command& change, const Show& after, Same same) {
+  Answer answer = change_and_show(request, change, after, 201);
   if (answer || answer.error().sqlstate != sqlstate::kDuplicateObject) return answer;
   if (!same(*request.surroundings.map())) return answer;
   return run_one(request, after, 200);
 }
 
-Answer run_drop(RestRequest& request, Command command) {
+Answer run_drop(RestRequest& request, const Command& command) {
   KG_TRY(const CommandResult done, request.layer.run(command, request.actor, request.run));
   RestAnswer answer{.status = 204};
   answer.epoch = done.epoch;
@@ -96,7 +96,7 @@ Result<Show> show_page(const RestRequest& request, Show::What what) {
   return show;
 }
 
-Answer run_list(RestRequest& request, Command command) {
+Answer run_list(RestRequest& request, const Command& command) {
   KG_TRY(CommandResult result, request.layer.run(command, request.actor, request.run));
   RestAnswer answer;
   answer.body = Json::object();
@@ -108,7 +108,7 @@ Answer run_list(RestRequest& request, Command command) {
   return answer;
 }
 
-Answer run_one(RestRequest& request, Command command, int status) {
+Answer run_one(RestRequest& request, const Command& command, int status) {
   KG_TRY(CommandResult result, request.layer.run(command, request.actor, request.run));
   RestAnswer answer{.status = status};
   answer.body = result.objects.empty() ? Json::object() : std::move(result.objects[0]);

@@ -74,9 +74,7 @@ std::optional<std::vector<executor::Settings::Entry>> read_options(std::string_v
     std::string word = words[i];
     if (word == "-c" && i + 1 < words.size())
       word = words[++i];
-    else if (word.starts_with("--"))
-      word = word.substr(2);
-    else if (word.starts_with("-c"))
+    else if (word.starts_with("--") || word.starts_with("-c"))
       word = word.substr(2);
     else
       return std::nullopt;

@@ -11,7 +11,6 @@ namespace {
 
 using command::Show;
 using shardmap::Bound;
-using shardmap::BoundColumn;
 using shardmap::KeyType;
 using shardmap::KeyTypes;
 using shardmap::MapKind;

@@ -9,6 +9,7 @@
 #include "shardmap/json.h"
 #include "shardmap/local_map.h"
 #include "shardmap/pg_session.h"
+#include "shardmap/placing.h"
 #include "shardmap/table_check.h"
 
 namespace kintsugi::shardmap {
@@ -460,7 +461,8 @@ Result<int> MapChange::recover(milliseconds patience, Deadline deadline) {
     const bool making = json && json->value("do", "") == "create";
     if ((making && note.age_ms < patience.count()) || !give_back(note.key, note.body, deadline)) ++remaining;
   }
-  return remaining;
+  KG_TRY(const int placings, clear_placings(store_, *this, deadline));
+  return remaining + placings;
 }
 
 Recoverer::Recoverer(std::string store, std::string directory, milliseconds every, milliseconds patience)

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/sql_quote.h"
+#include "shardmap/placing.h"
 #include "shardmap/sequences.h"
 #include "shardmap/table_check.h"
 
@@ -188,19 +189,13 @@ Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
     if (table.schema == system)
       return fail("42501", "table " + table.display() + " is a table of the system, and is not placed");
   }
-  return change_.edit(
-      [&](const ShardMap& map) -> Result<MapEdit> {
-        MapEdit edit{edit::PutTable{table}};
-        KG_CHECK(apply(map, edit));  // what is wrong in itself is told before rows are read
-        if (table.kind == TableKind::kSharded) {
-          KG_CHECK(check_placement(map, table, deadline));
-          KG_CHECK(set_sequences_apart(map, table, deadline));
-        } else if (table.kind == TableKind::kReplicated) {
-          KG_CHECK(check_copies(map, table, deadline));
-        }
-        return edit;
-      },
-      deadline);
+  const auto check = [&](const ShardMap& map) -> Status {
+    if (table.kind == TableKind::kReplicated) return check_copies(map, table, deadline);
+    if (table.kind != TableKind::kSharded) return {};
+    KG_CHECK(check_placement(map, table, deadline));
+    return set_sequences_apart(map, table, deadline);
+  };
+  return place_table(store_, change_, table, check, deadline);
 }
 
 Result<std::vector<std::string>> MapCommands::warnings_of(const ShardMap& map, const Table& table,

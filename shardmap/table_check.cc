@@ -42,15 +42,6 @@ Error no_table(PgSession& session, const Table& table, Deadline deadline) {
           .hint = meant(session, table.schema + "." + table.name, tables, {}, deadline)};
 }
 
-// Every key that there can be is in one shardlet on this shard: no row can be in the wrong place.
-bool owns_everything(const Mapping& mapping, const Shard& shard) {
-  if (mapping.kind() == MapKind::kList || mapping.entry_count() != 1) return false;
-  const ShardletView only = *mapping.entries().begin();
-  const std::string low(mapping.bound_types().size(), key_tag::kMin);
-  const std::string high(mapping.bound_types().size(), key_tag::kMax);
-  return only.shard() == shard.id && only.low() == low && only.high() == high;
-}
-
 bool is_hidden(const Mapping& mapping, const Shard& shard, const std::string& key) {
   std::string bound = key;
   if (mapping.kind() == MapKind::kHash) {
@@ -64,6 +55,14 @@ bool is_hidden(const Mapping& mapping, const Shard& shard, const std::string& ke
 }
 
 }  // namespace
+
+bool owns_every_key(const Mapping& mapping, const Shard& shard) {
+  if (mapping.kind() == MapKind::kList || mapping.entry_count() != 1) return false;
+  const ShardletView only = *mapping.entries().begin();
+  const std::string low(mapping.bound_types().size(), key_tag::kMin);
+  const std::string high(mapping.bound_types().size(), key_tag::kMax);
+  return only.shard() == shard.id && only.low() == low && only.high() == high;
+}
 
 Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& table, Deadline deadline) {
   PgSession& session = shard.session();
@@ -159,7 +158,7 @@ Result<std::vector<MisplacedKey>> misplaced_keys(LocalMap& local, const ShardMap
     columns += (columns.empty() ? "" : ", ") + quote_identifier(column) + "::text";
     any_null += (any_null.empty() ? "" : " OR ") + quote_identifier(column) + " IS NULL";
   }
-  const std::string filter = owns_everything(*mapping, shard) ? " WHERE " + any_null + " LIMIT 1" : "";
+  const std::string filter = owns_every_key(*mapping, shard) ? " WHERE " + any_null + " LIMIT 1" : "";
   std::vector<MisplacedKey> found;
   const Status read = session.transaction(
       [&]() -> Status {

@@ -23,6 +23,9 @@ struct MisplacedKey {
 // the rest.
 Status check_key_columns(LocalMap& shard, const Mapping& mapping, const Table& table, Deadline deadline);
 
+// Every key that there can be is in one shardlet, on this shard: no row can be in the wrong place.
+bool owns_every_key(const Mapping& mapping, const Shard& shard);
+
 // The unique indexes of the table, with their columns, that hold on each shard alone: without its sharding key.
 Result<std::vector<std::string>> unique_without_key(LocalMap& shard, const Table& table, Deadline deadline);
 

@@ -60,7 +60,7 @@ class MapChangeTest : public testing::Test {
   // What differs between the store and the databases; empty when they agree.
   std::string disagreement() {
     const MapPtr now = map();
-    for (const char* kind : {"sync", "intent", "adopt"}) {
+    for (const char* kind : {"sync", "intent", "adopt", "placing"}) {
       if (!store_->notes(kind, soon())->empty()) return std::string("there are notes of kind ") + kind;
     }
     for (const char* database : {"one", "two", "three"}) {
@@ -371,6 +371,135 @@ TEST_F(MapChangeTest, KilledWhileAShardThatHasLostItsSchemaIsMadeItAgainEverythi
     EXPECT_TRUE(store_->notes("adopt", soon())->empty()) << point;
     EXPECT_TRUE(check(*store_, false, soon())->empty()) << point;
   }
+}
+
+// A guard that stays behind would refuse every write for ever; one that goes too early is no guard.
+TEST_F(MapChangeTest, KilledWhileATableIsPlacedEverythingAgreesWithinTenSeconds) {
+  build();
+  for (const char* database : {"one", "two"}) {
+    pgtest::psql(dsn(database),
+                 "CREATE TABLE lines (tenant bigint); CREATE TABLE rates (code text PRIMARY KEY)");
+  }
+  const Table lines{"public", "lines", TableKind::kSharded, "tenants", {"tenant"}};
+  const Table rates{"public", "rates", TableKind::kReplicated, "", {}};
+  const auto guards = [](const char* database) {
+    return pgtest::psql(dsn(database), "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'kintsugi%'");
+  };
+  struct Point {
+    const char* name;
+    bool guarded, committed;
+  };
+  for (const Table& table : {lines, rates}) {
+    const auto place = [&table](MapStore& store) { (void)MapCommands(store).shard_table(table, soon()); };
+    for (const auto& [point, guarded, committed] :
+         {Point{"place table: after note", false, false}, Point{"place table: guarded", true, false},
+          Point{"before commit", true, false}, Point{"after commit", true, true},
+          Point{"after local map", true, true}, Point{"place table: after commit", true, true},
+          Point{"place table: lowered", false, true}}) {
+      die_with_store_at(point, place);
+      EXPECT_EQ(guards("one") != "0", guarded) << point;
+      // Its lock goes when its server has noticed.
+      const std::string locks =
+          "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = "
+          "'advisory' AND datname = current_database()";
+      while (pgtest::psql(dsn("one"), locks) != "0") std::this_thread::sleep_for(10ms);
+      // Whoever comes by first may die of it, too.
+      const auto clear = [](MapChange& change) { (void)change.recover(0ms, soon()); };
+      if (!committed) die_at("clear placing: taken over", clear);
+      while (pgtest::psql(dsn("one"), locks) != "0") std::this_thread::sleep_for(10ms);
+      die_at("clear placing: lowered", clear);
+      expect_agreement_soon(std::string("placing a table, ") + point);
+      EXPECT_EQ(guards("one") + guards("two"), "00") << point;
+      EXPECT_EQ(map()->table("public", table.name) != nullptr, committed) << point;
+      if (committed) {
+        ASSERT_TRUE(change().edit({edit::DropTable{"public", table.name}}, soon()));
+      }
+      EXPECT_EQ(disagreement(), "");
+    }
+    place(*store_);
+    EXPECT_NE(map()->table("public", table.name), nullptr);
+    EXPECT_EQ(disagreement(), "");
+    EXPECT_EQ(guards("one") + guards("two"), "00");
+  }
+}
+
+// Between the check of the rows and the commit nobody brings in a row that the map would not find.
+TEST_F(MapChangeTest, WhileATableIsPlacedNobodyWritesWhatTheMapWouldNotFind) {
+  build();
+  for (const char* database : {"one", "two"})
+    pgtest::psql(dsn(database), "CREATE TABLE lines (tenant bigint); CREATE TABLE rates (code text)");
+  const auto sqlstate = [](const char* database, const std::string& sql) {
+    const auto session = PgSession::connect(dsn(database), true, soon());
+    const Status done = (*session)->script(sql, soon());
+    return done ? "" : done.error().sqlstate;
+  };
+  const auto frozen = [&](const Table& table, const std::string& point,
+                          const std::function<void()>& meanwhile) {
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      setenv("KINTSUGI_FAILPOINT", ("stop " + point).c_str(), 1);
+      const auto placed = MapCommands(*open()).shard_table(table, soon());
+      _exit(placed ? 0 : placed.error().sqlstate == "55000" ? 5 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, WUNTRACED), child);
+    EXPECT_TRUE(WIFSTOPPED(status)) << "it did not come by " << point;
+    meanwhile();
+    kill(child, SIGCONT);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(disagreement(), "");
+    return WEXITSTATUS(status);
+  };
+  const Table lines{"public", "lines", TableKind::kSharded, "tenants", {"tenant"}};
+  const Table rates{"public", "rates", TableKind::kReplicated, "", {}};
+  // Too late for the first look at the rows, and before the guard: the second finds it.
+  EXPECT_EQ(frozen(lines, "place table: after note",
+                   [&] { EXPECT_EQ(sqlstate("one", "INSERT INTO lines VALUES (1)"), ""); }),
+            5);
+  EXPECT_EQ(map()->table("public", "lines"), nullptr);
+  EXPECT_EQ(sqlstate("one", "DELETE FROM lines"), "") << "its guard is still there";
+  // Behind the guard; the failpoint is passed a second time when it wakes.
+  EXPECT_EQ(frozen(lines, "before commit",
+                   [&] {
+                     EXPECT_EQ(sqlstate("one", "INSERT INTO lines VALUES (-1)"), "") << "it belongs here";
+                     EXPECT_EQ(sqlstate("one", "INSERT INTO lines VALUES (1)"), "40001");
+                     EXPECT_EQ(sqlstate("one", "INSERT INTO lines VALUES (NULL)"), "40001");
+                     EXPECT_EQ(sqlstate("one", "UPDATE lines SET tenant = 1"), "40001");
+                     EXPECT_EQ(sqlstate("two", "INSERT INTO lines VALUES (1)"), "40001")
+                         << "routers go home yet";
+                     // A recoverer sees that somebody is at work, and lets him.
+                     EXPECT_GT(change().recover(0ms, soon()).value_or(0), 0);
+                     EXPECT_EQ(sqlstate("one", "INSERT INTO lines VALUES (1)"), "40001");
+                     const auto second = MapCommands(*store_).shard_table(lines, soon());
+                     EXPECT_EQ(second ? "" : second.error().sqlstate, "55006");
+                   }),
+            0);
+  EXPECT_NE(map()->table("public", "lines"), nullptr);
+  EXPECT_EQ(sqlstate("two", "INSERT INTO lines VALUES (1)"), "");
+  EXPECT_EQ(frozen(rates, "before commit",
+                   [&] {
+                     for (const char* sql : {"INSERT INTO rates VALUES ('eur')", "TRUNCATE rates"})
+                       EXPECT_EQ(sqlstate("one", sql), "40001");
+                   }),
+            0);
+  EXPECT_EQ(sqlstate("one", "INSERT INTO rates VALUES ('eur')"), "");
+}
+
+// Its transaction may have to be waited for, not for ever; and then nothing is left of the attempt.
+TEST_F(MapChangeTest, ATableThatSomebodyWritesToForLongIsNotPlaced) {
+  build();
+  for (const char* database : {"one", "two"}) pgtest::psql(dsn(database), "CREATE TABLE lines (tenant bigint)");
+  const Table lines{"public", "lines", TableKind::kSharded, "tenants", {"tenant"}};
+  const auto writer = *PgSession::connect(dsn("one"), true, soon());
+  ASSERT_TRUE(writer->script("BEGIN; INSERT INTO lines VALUES (-1)", soon()));
+  const auto placed = MapCommands(*store_).shard_table(lines, Deadline::in(3s));
+  ASSERT_FALSE(placed);
+  EXPECT_EQ(placed.error().sqlstate, "55P03") << placed.error().to_string();
+  EXPECT_EQ(map()->table("public", "lines"), nullptr);
+  ASSERT_TRUE(writer->script("COMMIT", soon()));
+  expect_agreement_soon("not placed");
+  EXPECT_TRUE(MapCommands(*store_).shard_table(lines, soon()));
 }
 
 TEST_F(MapChangeTest, KilledWhileTheStoreIsMadeAnewEverythingAgreesWithinTenSeconds) {

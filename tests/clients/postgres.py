@@ -50,7 +50,7 @@ def die_with_parent_fast():
 
 
 def scratch_directory(prefix="kintsugi-clients-"):
-    path = tempfile.mkdtemp(prefix=prefix, dir="/tmp")
+    path = tempfile.mkdtemp(prefix=prefix)
     os.chmod(path, 0o755)
     return path
 

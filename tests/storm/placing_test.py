@@ -66,8 +66,14 @@ def rows_of(connection, table):
     return dict(connection.execute(f"SELECT id, v FROM {table}").fetchall())
 
 
+def guard_stands(world):
+    with world.at_shard(0) as home:
+        return home.execute("SELECT FROM pg_trigger WHERE tgname LIKE 'kintsugi%'").fetchone() is not None
+
+
 def place(world, table, how, delay):
-    """True: it was placed. The table is written to before, meanwhile and afterwards."""
+    """Whether it was placed, and how many rows are on the other shard. The table is written to before, meanwhile and
+    afterwards; with what belongs elsewhere from `delay` on, or (None) from when the guard stands."""
     for shard in (0, 1):
         with world.at_shard(shard) as direct:
             direct.execute(f"CREATE TABLE {table} (id bigint PRIMARY KEY, v int); ALTER TABLE {table} OWNER TO app")
@@ -87,8 +93,14 @@ def place(world, table, how, delay):
             writers = [Writer(world, i % 2, i, table) for i in range(4)]
             time.sleep(0.1)
 
+        done = threading.Event()
+
         def go_on():
-            time.sleep(delay)
+            if delay is None:
+                while not done.is_set() and not guard_stands(world):
+                    pass
+            else:
+                time.sleep(delay)
             if how == "REPLICATED":
                 writers.extend(Writer(world, i % 2, i, table) for i in range(4))
             for writer in writers:
@@ -101,6 +113,7 @@ def place(world, table, how, delay):
             placed = True
         except psycopg.errors.ObjectNotInPrerequisiteState:
             placed = False
+        done.set()
         changing.join()
         time.sleep(0.5)
         written = {} if how == "REPLICATED" else {-1: 7}
@@ -137,7 +150,8 @@ def main():
         results = {"SHARD BY m (id)": [], "REPLICATED": []}
         for how, outcomes in results.items():
             for i in range(ROUNDS):
-                outcomes.append(place(world, f"t{len(outcomes)}{how[0].lower()}", how, 0.25 if i == 0 else source.uniform(0, 0.1)))
+                delay = None if i % 2 == 0 else source.uniform(0, 0.4)
+                outcomes.append(place(world, f"t{i}{how[0].lower()}", how, delay))
             placed = [rows for done, rows in outcomes if done]
             print(f"{how}: {len(placed)} of {ROUNDS} placed, the others refused; {sum(placed)} rows on the other shard")
             assert placed and sum(placed) > 0, "never placed: nothing was shown"

@@ -405,6 +405,13 @@ CatalogPtr CatalogBuilder::finish() {
     for (const std::string& name : function->writes) print.add(name);
     for (const std::string& name : function->makes) print.add(name);
   }
+  std::map<std::string_view, std::string_view> domains;  // with their defaults
+  for (const auto& [key, type] : catalog_->types_)
+    if (type.kind == 'd') domains.emplace(key, type.default_expression);
+  for (const auto& [name, expression] : domains) {
+    print.add(name);
+    print.add(expression);
+  }
   for (auto& [key, relation] : catalog_->relations_)
     std::sort(relation.children.begin(), relation.children.end());
   catalog_->fingerprint_ = print.value();

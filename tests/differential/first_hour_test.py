@@ -119,6 +119,51 @@ class FirstHour(unittest.TestCase):
         self.db.execute("DROP TABLE told, farther.told")
         self.db.execute("DROP SCHEMA farther")
 
+    def test_names_that_search_path_finds_before_postgresqls_own(self):
+        self.table("meant", columns="id int")
+        self.db.execute("INSERT INTO meant VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE SCHEMA odd")
+        self.db.execute("CREATE FUNCTION odd.alike(bigint, bigint) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true'")
+        self.db.execute("CREATE OPERATOR odd.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = odd.alike)")
+        self.db.execute("CREATE SCHEMA frozen")
+        self.db.execute("CREATE VIEW seen_now AS SELECT tenant_id, now() AS at FROM meant")
+        self.db.execute("CREATE FUNCTION frozen.now() RETURNS timestamptz IMMUTABLE LANGUAGE sql AS $$ SELECT '2000-01-01'::timestamptz $$")
+        with self.house.sql() as c:
+            for path in ("odd, pg_catalog, public", "public, odd, frozen, pg_catalog"):
+                c.execute(f"SET search_path = {path}")
+                for statement in ("SELECT count(*) FROM public.meant WHERE tenant_id = 1500::bigint", "SELECT count(*) FROM public.meant",
+                                  "SELECT 1 FROM public.meant a JOIN public.meant b USING (tenant_id)", "UPDATE public.meant SET id = 9 WHERE tenant_id IN (1500)",
+                                  "DELETE FROM public.meant WHERE tenant_id = 1500", "INSERT INTO public.meant SELECT 1, id FROM public.meant WHERE tenant_id = 1500"):
+                    with self.subTest(path=path, statement=statement), self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                        c.execute(statement)
+                    self.assertIn("the operator = of schema odd", str(caught.exception))
+                c.execute("INSERT INTO public.meant VALUES (1600, 4), (2600, 5)")
+                self.assertEqual(c.execute("SELECT 1::bigint = 2::bigint").fetchone(), (True,))
+            # Where PostgreSQL looks at its own first, nothing is hidden.
+            for path in ("pg_catalog, odd, frozen, public", "odd, frozen, public"):
+                c.execute(f"SET search_path = {path}")
+                self.assertEqual(c.execute("SELECT count(*), bool_and(now() > '2020-01-01') FROM meant WHERE tenant_id = 1500").fetchone(), (1, True))
+                self.assertEqual(c.execute("SELECT count(*) FROM meant").fetchone()[0], 7)
+                self.assertEqual(c.execute("SELECT count(*) FROM meant WHERE tenant_id OPERATOR(odd.=) 1").fetchone()[0], 7)
+            # A function is what the path says; over several shards that is not looked into.
+            c.execute("SET search_path = frozen, pg_catalog, public")
+            self.assertEqual(c.execute("SELECT count(*), min(now())::date::text FROM meant WHERE tenant_id = 1500").fetchone(), (1, "2000-01-01"))
+            self.assertEqual(c.execute("SELECT count(*) FROM meant").fetchone(), (7,))
+            for statement in ("SELECT min(now()) FROM meant", "SELECT count(*) FROM meant WHERE now() > '2001-01-01'", "SELECT count(*) FROM seen_now"):
+                with self.subTest(statement), self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                    c.execute(statement)
+                self.assertIn("the function now of schema frozen", str(caught.exception))
+            c.execute("SET search_path = public, pg_catalog")
+            self.assertEqual(c.execute("SELECT count(*), bool_and(now() > '2020-01-01') FROM meant").fetchone(), (7, True))
+        self.db.execute("DROP SCHEMA odd CASCADE; DROP SCHEMA frozen CASCADE; DROP VIEW seen_now")
+        with self.house.sql() as c:
+            c.execute("CREATE SCHEMA odd; CREATE DOMAIN odd.int8 AS bigint; CREATE DOMAIN odd.text AS text; SET search_path = odd, pg_catalog, public")
+            self.assertEqual(c.execute("SELECT count(*), min(tenant_id::text) FROM meant WHERE tenant_id = 1500").fetchone(), (1, "1500"))
+            for statement in ("SELECT tenant_id::text FROM meant ORDER BY 1", "SELECT count(*) FROM meant WHERE tenant_id = '1500'::int8"):
+                with self.subTest(statement), self.assertRaises(psycopg.errors.FeatureNotSupported):
+                    c.execute(statement)
+            c.execute("DROP SCHEMA odd CASCADE")
+
     def test_definitions_behind_the_routers_back_are_noticed(self):
         self.table("backed", columns="id int, what text")
         self.db.execute("INSERT INTO backed VALUES (1, 3, 'x'), (1500, 2, 'y'), (2500, 1, 'z')")

@@ -395,6 +395,22 @@ std::optional<Error> hidden_names(const Analyzer& analyzer) {
   return std::nullopt;
 }
 
+// A write with triggers that may do anything is for one shard.
+void keep_to_one_shard(const Analyzer& analyzer, Analysis& analysis) {
+  for (const RelationUse& table : analyzer.written) {
+    const auto error = triggers_run_anything(analyzer, table);
+    if (!error) continue;
+    if (analysis.insert) {
+      if (!analysis.insert->unsplittable) analysis.insert->unsplittable = *error;
+      return;
+    }
+    // Where the rows of INSERT ... SELECT go is not known before they are there.
+    analysis.pour.reset();
+    if (!std::holds_alternative<Error>(analysis.several)) analysis.several = *error;
+    return;
+  }
+}
+
 struct AnalyseBody {
   Analyzer& analyzer;
   Analysis& analysis;
@@ -432,6 +448,8 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
     analysis->tables.clear();
     analysis->point.reset();
     analysis->several = std::move(*error);
+  } else {
+    keep_to_one_shard(analyzer, *analysis);
   }
   if (auto hides = hidden_names(analyzer)) {
     if (analyzer.units.size() > 1) analysis->unhideable = hides->message;

@@ -205,6 +205,60 @@ class FirstHour(unittest.TestCase):
         self.db.execute("INSERT INTO watched VALUES (5, 1), (1500, 2), (2500, 3)")
         self.assertEqual(self.rows("SELECT tenant_id, id FROM beside WHERE tenant_id = 1500"), [(1500, 2)])
 
+    def test_triggers_that_execute_what_they_put_together(self):
+        self.table("spied", ", PRIMARY KEY (tenant_id, id)", columns="id int, note text")
+        self.table("spy_log", columns="what text")
+        self.db.execute("CREATE TABLE spied_copies (id int PRIMARY KEY, note text) REPLICATED")
+        self.db.execute("CREATE FUNCTION logs_to(name text, key bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('INSERT INTO %I VALUES ($1)', name) USING key; END $$")
+        bodies = {"names_it": "EXECUTE format('INSERT INTO %I SELECT ($1).tenant_id, to_jsonb($1)::text', TG_ARGV[0]) USING NEW",
+                  "joins_it": "EXECUTE 'INSERT INTO ' || TG_ARGV[0] || ' VALUES ($1.tenant_id)' USING NEW",
+                  "splits_it": "EXECUTE 'INSERT INTO spy' || '_log VALUES ($1.tenant_id)' USING NEW",
+                  "calls_it": "PERFORM logs_to(TG_ARGV[0], NEW.tenant_id)"}
+        harmless = {"column_it": "EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO NEW.note USING NEW",
+                    "columns_it": "EXECUTE 'SELECT ($1).' || quote_ident(TG_ARGV[1]) || ' || ' || quote_literal(TG_OP) INTO NEW.note USING NEW",
+                    "audits_it": "INSERT INTO spy_log VALUES (NEW.tenant_id, format('%s %I', to_jsonb(NEW), TG_OP))",
+                    "writes_it": "EXECUTE 'INSERT INTO spy_log VALUES ($1.tenant_id, ' || quote_literal(TG_OP) || ')' USING NEW",
+                    "plain_it": "EXECUTE format('INSERT INTO spy_log VALUES ($1.tenant_id, %L)', TG_OP) USING NEW"}
+        for name, body in {**bodies, **harmless}.items():
+            self.db.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN {body}; RETURN NEW; END $f$")
+        several = ("INSERT INTO spied VALUES (5, 90, 'x'), (1500, 90, 'x')", "UPDATE spied SET note = 'y'", "UPDATE spied SET note = 'y' WHERE tenant_id > 10",
+                   "INSERT INTO spied SELECT tenant_id, id + 100, note FROM spied", "INSERT INTO spied SELECT 7, id + 200, note FROM spied WHERE tenant_id = 1500",
+                   "DELETE FROM spied WHERE id = 91")
+        for name in bodies:
+            with self.subTest(name):
+                self.db.execute("TRUNCATE spied, spy_log")
+                self.db.execute(f"CREATE TRIGGER t BEFORE INSERT OR UPDATE ON spied FOR EACH ROW EXECUTE FUNCTION {name}('spy_log')")
+                for key in KEYS:
+                    self.db.execute("INSERT INTO spied VALUES (%s, 1, 'x')", (key,))
+                self.db.execute("INSERT INTO spied VALUES (1500, 2, 'x'), (1600, 2, 'x') ON CONFLICT (tenant_id, id) DO UPDATE SET note = 'z'")
+                self.db.execute("UPDATE spied SET note = 'y' WHERE tenant_id IN (1500, 1600)")
+                self.assertEqual(self.one("SELECT count(*) FROM spy_log"), 8)
+                for statement in several:
+                    self.refuses(statement, "0A000", name, "EXECUTE")
+                with self.assertRaises(psycopg.errors.FeatureNotSupported), self.db.cursor().copy("COPY spied FROM STDIN") as copy:
+                    copy.write("5\t92\tx\n")
+                self.assertEqual(self.one("SELECT count(*) FROM spied"), 5)
+                self.db.execute("DROP TRIGGER t ON spied")
+                self.refuses(f"CREATE TRIGGER t BEFORE INSERT ON spied_copies FOR EACH ROW EXECUTE FUNCTION {name}('spy_log')", "0A000", name, "EXECUTE")
+        self.db.execute("DELETE FROM spied")
+        for name in harmless:
+            with self.subTest(name):
+                self.db.execute(f"CREATE TRIGGER t BEFORE INSERT OR UPDATE ON spied FOR EACH ROW EXECUTE FUNCTION {name}('spy_log', 'id')")
+                for statement in several:
+                    self.db.execute(statement)
+                self.db.execute("DROP TRIGGER t ON spied")
+                self.db.execute("DELETE FROM spied")
+        # A function that becomes so later, on a table of which every shard has a copy.
+        self.db.execute("CREATE TRIGGER t BEFORE INSERT ON spied_copies FOR EACH ROW EXECUTE FUNCTION column_it('spy_log', 'id')")
+        self.db.execute("INSERT INTO spied_copies VALUES (1, 'x'), (2, 'y')")
+        self.assertEqual(self.on_each("SELECT string_agg(note, ',' ORDER BY id) FROM spied_copies"), ["1,2"] * 3)
+        self.db.execute(f"CREATE OR REPLACE FUNCTION column_it() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN {bodies['names_it']}; RETURN NEW; END $f$")
+        self.refuses("INSERT INTO spied_copies VALUES (3, 'x')", "0A000", "column_it", "EXECUTE")
+        self.refuses("UPDATE spied_copies SET note = 'x'", "0A000", "column_it", "EXECUTE")
+        for what in ("POLICY p ON spied USING (logs_to(note, tenant_id) IS NOT NULL)", "RULE p AS ON UPDATE TO spied DO ALSO SELECT logs_to('x', 1)"):
+            self.refuses(f"CREATE {what}", "0A000", "EXECUTE")
+        self.db.execute("DROP TABLE spied, spy_log, spied_copies")
+
     def test_a_snapshot_of_one_shard_is_none_of_all(self):
         self.db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self.refuses("SET TRANSACTION SNAPSHOT '00000003-0000001B-1'", "0A000", "--jobs")

@@ -886,3 +886,23 @@ ALTER TABLE orders ADD COLUMN made date DEFAULT ('now'::text)::date
 ALTER TABLE settings ADD COLUMN made timestamptz DEFAULT now()
 -- tier 1: route to s1, writes
 
+CREATE TRIGGER t AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION names_it('items')
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE TRIGGER t AFTER INSERT ON plans FOR EACH ROW EXECUTE FUNCTION names_it('items')
+-- refused 0A000: a trigger of public.plans whose function names_it puts the statements together that it EXECUTEs
+--   hint: Each shard would run them for itself. Write the names of tables into the function.
+
+CREATE TRIGGER t BEFORE INSERT ON plans FOR EACH ROW EXECUTE FUNCTION column_it('name')
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE POLICY p ON orders USING (count_of(note) > 1)
+-- refused 0A000: a policy of public.orders that calls the function count_of, which puts the statements together that it EXECUTEs
+--   hint: Each shard would run them for itself. Write the names of tables into the function.
+
+CREATE RULE r AS ON UPDATE TO plans DO ALSO SELECT calls_count_of('settings')
+-- refused 0A000: a rule of public.plans that calls the function calls_count_of, which puts the statements together that it EXECUTEs
+--   hint: Each shard would run them for itself. Write the names of tables into the function.
+

@@ -91,12 +91,13 @@ class FirstHour(unittest.TestCase):
                 self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (3,))
         # What only PostgreSQL knows stays on the shard that was told, and who would lack it is not asked.
         with self.house.sql() as c:
-            c.execute("BEGIN")
-            c.execute("SELECT set_config('search_path', %s, true)", ("farther",))
-            with self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
-                c.execute("SELECT count(*) FROM told")
-            self.assertIn("SET LOCAL", caught.exception.diag.message_hint)
-            c.execute("ROLLBACK")
+            for arguments in ("lower('FARTHER'), true", "(SELECT 'farther'), true", "%s, %s"):
+                c.execute("BEGIN")
+                c.execute(f"SELECT set_config('search_path', {arguments})", ("farther", False) if "%s" in arguments else None)
+                with self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                    c.execute("SELECT count(*) FROM told")
+                self.assertIn("SET LOCAL", caught.exception.diag.message_hint)
+                c.execute("ROLLBACK")
             # Where several take part all are told, of what is the same on each.
             for begin in ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"):
                 for parameters in (None, ("farther",)):
@@ -118,6 +119,70 @@ class FirstHour(unittest.TestCase):
             c.execute("ROLLBACK")
         self.db.execute("DROP TABLE told, farther.told")
         self.db.execute("DROP SCHEMA farther")
+
+    def test_what_set_config_is_given_as_parameters_holds_on_shards_that_join_later(self):
+        self.table("asked", columns="id int")
+        self.db.execute("INSERT INTO asked VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE SCHEMA api")
+        self.table("api.asked", columns="id int")
+        self.db.execute("INSERT INTO api.asked VALUES (1, 1), (2500, 2)")
+        claims = '{"sub": "o\'Neil \\\\ \\"x\\" $1", "n": "\u00fc"}'
+        seen = "SELECT DISTINCT nullif(current_setting('request.jwt.claims', true), ''), nullif(current_setting('my.none', true), '') FROM asked"
+        ask = "SELECT set_config('search_path', %s, true), set_config('request.jwt.claims', %s, true), set_config(%s, %s, true)"
+        values = ("api", claims, "my.none", None)
+        typed = ask.replace("%s, true)", "%s::text, true) AS \"a b\"").replace("%s, %s,", "%s::varchar, %s::text,")
+        for prepare in (False, True):
+            for binary in (False, True):
+                for said in (ask, typed):
+                    with self.subTest(prepare=prepare, binary=binary, said=said), self.house.sql() as c, c.cursor(binary=binary) as cursor:
+                        given = said.replace("%s", "%b") if binary else said
+                        for begin in ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+                            c.execute(begin)
+                            cursor.execute(given, values, prepare=prepare)
+                            self.assertEqual(c.execute("SELECT count(*) FROM asked WHERE tenant_id = 2500").fetchone(), (1,))
+                            self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                            self.assertEqual(c.execute(seen).fetchall(), [(claims, None)])
+                            c.execute("ROLLBACK")
+                        # Several take part already; a savepoint takes back what came behind it.
+                        c.execute("BEGIN")
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked WHERE tenant_id > 1000").fetchone(), (2,))
+                        c.execute("SAVEPOINT a")
+                        cursor.execute(given, values, prepare=prepare)
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                        c.execute("ROLLBACK TO a")
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (3,))
+                        self.assertEqual(c.execute(seen).fetchall(), [(None, None)])
+                        c.execute("ROLLBACK")
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (3,))
+        with self.house.sql() as c, c.pipeline():
+            c.execute("BEGIN")
+            c.execute(ask, values)
+            count = c.execute("SELECT count(*) FROM asked")
+            c.execute("ROLLBACK")
+            self.assertEqual(count.fetchone(), (2,))
+        for local in ("%s", "%s::boolean"):
+            with self.house.sql() as c:
+                c.execute("BEGIN")
+                c.execute(f"SELECT set_config('search_path', %s, {local})", ("api", True))
+                self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                c.execute("ROLLBACK")
+        with self.house.sql() as c:  # by name
+            c.execute("PREPARE said AS SELECT set_config('search_path', $1, true)")
+            for first in ("SELECT 1", "SELECT count(*) FROM asked WHERE tenant_id = 1500", "SELECT count(*) FROM asked"):
+                c.execute("BEGIN")
+                c.execute(first)
+                self.assertEqual(c.execute("EXECUTE said ('api')").fetchall(), [("api",)])
+                self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                c.execute("ROLLBACK")
+                self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (3,))
+            c.execute("SET client_encoding = 'SJIS'")
+            c.execute("BEGIN")
+            c.execute("SELECT set_config('my.own', %s, true)", ("\u8868",))  # its second byte is that of a backslash
+            with self.assertRaises(psycopg.errors.FeatureNotSupported):
+                c.execute("SELECT count(*) FROM asked")
+            c.execute("ROLLBACK")
+        self.db.execute("DROP TABLE asked, api.asked")
+        self.db.execute("DROP SCHEMA api")
 
     def test_names_that_search_path_finds_before_postgresqls_own(self):
         self.table("meant", columns="id int")

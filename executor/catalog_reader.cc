@@ -113,7 +113,9 @@ SELECT pg_catalog.concat_ws(',',
   (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 7)) FROM pg_catalog.pg_trigger
     WHERE NOT tgisinternal),
   (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 8)) FROM pg_catalog.pg_operator
-    WHERE oid >= 16384)))";
+    WHERE oid >= 16384),
+  (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 9)) FROM pg_catalog.pg_type
+    WHERE oid >= 16384 AND typtype = 'd')))";
 
 std::string text(const std::optional<std::string>& value) {
   return value.value_or("");

@@ -72,12 +72,21 @@ SELECT t.tgrelid, n.nspname || '.' || p.proname
   JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
  WHERE NOT t.tgisinternal AND n.nspname NOT IN ('pg_catalog', 'kintsugi') ORDER BY t.tgrelid, t.tgname)";
 
+// And, as functions of kind 'o', the users' operators for built-in types that have a name which the planner
+// goes by: IN, BETWEEN, USING and LIKE are such, too.
 constexpr const char* kFunctions = R"(
 SELECT n.nspname, p.proname, p.prokind, p.provolatile, p.proretset, l.lanname NOT IN ('internal', 'c'), p.prorettype,
        CASE WHEN n.nspname IN ('pg_catalog', 'information_schema') OR l.lanname IN ('internal', 'c') THEN NULL
             WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END
   FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-  JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE n.nspname !~ '^pg_(toast|temp)')";
+  JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE n.nspname !~ '^pg_(toast|temp)'
+UNION ALL
+SELECT n.nspname, o.oprname, 'o', 'i', false, false, o.oprresult, NULL
+  FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+ WHERE o.oid >= 16384 AND o.oprleft < 16384 AND o.oprright < 16384
+   AND (o.oprname IN ('=', '<>', '<', '<=', '>', '>=', '~~', '!~~', '~~*', '!~~*')
+        OR (o.oprname IN ('+', '-', '*', '/', '%') AND o.oprleft IN (0, 20, 21, 23, 700, 701, 1700)
+            AND o.oprright IN (20, 21, 23, 700, 701, 1700))))";
 
 constexpr const char* kTypes = R"(
 SELECT t.oid, n.nspname, t.typname, t.typtype,
@@ -102,7 +111,11 @@ SELECT pg_catalog.concat_ws(',',
   (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 6)) FROM pg_catalog.pg_rewrite
     WHERE oid >= 16384),
   (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 7)) FROM pg_catalog.pg_trigger
-    WHERE NOT tgisinternal)))";
+    WHERE NOT tgisinternal),
+  (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 8)) FROM pg_catalog.pg_operator
+    WHERE oid >= 16384),
+  (SELECT sum(pg_catalog.hashtextextended(oid::text || ' ' || xmin::text, 9)) FROM pg_catalog.pg_type
+    WHERE oid >= 16384 AND typtype = 'd')))";
 
 std::string text(const std::optional<std::string>& value) {
   return value.value_or("");

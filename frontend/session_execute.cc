@@ -1,8 +1,10 @@
 // Portals that the router runs itself, as far as an Execute asks for.
 #include <utility>
 
+#include "frontend/called_settings.h"
 #include "frontend/made_types.h"
 #include "frontend/session.h"
+#include "frontend/statement_effects.h"
 #include "wire/server_messages.h"
 
 namespace kintsugi::frontend {
@@ -225,7 +227,9 @@ io::Task<StatementEnd> Session::run_portal(Portal* portal) {
     measure_plan(portal->known, run.plan);
     auto running = run_plan(std::move(run));
     StatementEnd end = co_await std::move(running);
-    if (!end.failed) note_called_settings(*portal->known, portal->statement->text);
+    if (!end.failed && (portal->known->effects & kCallsSetConfig) != 0)
+      note_called_settings(*portal->known, with_values(portal->statement->text,
+                                                       parameters_of(*portal->statement, portal->bind)));
     auto waiting = wait_to_repeat(&end, portal->version, until);
     if (!co_await std::move(waiting)) co_return end;
     auto planning = plan_anew(portal);

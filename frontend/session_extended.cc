@@ -1,6 +1,7 @@
 // The extended query protocol: Parse, Bind, Describe, Execute, Close, Sync.
 #include <algorithm>
 
+#include "frontend/called_settings.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "frontend/statement_names.h"
@@ -294,8 +295,12 @@ bool Session::on_bind(const wire::Frame& frame) {
   }
   note_execution(text != nullptr ? effects | text->known->effects : effects);
   if (text != nullptr && text->known->kind == StatementKind::kSession) note_prelude(*text->known, text->text);
-  if (text != nullptr && text->known->kind == StatementKind::kPlanned)
-    note_called_settings(*text->known, text->text);
+  if (text != nullptr && text->known->kind == StatementKind::kPlanned &&
+      (text->known->effects & kCallsSetConfig) != 0) {
+    const auto values = wire::read_bind_values(*message);
+    note_called_settings(*text->known,
+                         values ? with_values(text->text, parameters_of(*text, *values)) : text->text);
+  }
   wrote_ |= writes;
   bound_read_ = again && text->known->tree->get<parser::Query>() != nullptr;
   bound_harmless_ = !writes;

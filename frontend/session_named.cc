@@ -3,7 +3,9 @@
 // statement of the extended protocol: EXECUTE binds it.
 #include "base/sql_quote.h"
 #include "executor/describe.h"
+#include "frontend/called_settings.h"
 #include "frontend/session.h"
+#include "frontend/statement_effects.h"
 #include "frontend/statement_names.h"
 
 namespace kintsugi::frontend {
@@ -44,7 +46,8 @@ bool Session::named_passes(const parser::Statement& statement) {
   if (const auto* prepare = statement.get<parser::Prepare>(); prepare != nullptr) {
     if (find_statement(prepare->name.text) != nullptr) return false;
     const PreparedTextRef prepared = text_prepared_by(statement, *prepare);
-    return fixed_place(*prepared) == home();
+    // What set_config() is given comes with EXECUTE, and is for other shards as well.
+    return fixed_place(*prepared) == home() && (prepared->known->effects & kCallsSetConfig) == 0;
   }
   std::string_view name;
   if (const auto* execute = statement.get<parser::Execute>(); execute != nullptr) name = execute->name.text;
@@ -210,7 +213,8 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
     measure_plan(prepared->known, run.plan);
     auto running = run_plan(run);
     StatementEnd end = co_await std::move(running);
-    if (!end.failed) note_called_settings(*prepared->known, prepared->text);
+    if (!end.failed && (prepared->known->effects & kCallsSetConfig) != 0)
+      note_called_settings(*prepared->known, with_values(prepared->text, parameters));
     if (!until) until = hold_deadline();
     auto waiting = wait_to_repeat(&end, version, *until);
     if (!co_await std::move(waiting)) co_return end;

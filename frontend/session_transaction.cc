@@ -6,6 +6,7 @@
 #include "executor/control_round.h"
 #include "executor/two_phase.h"
 #include "frontend/called_settings.h"
+#include "frontend/encodings.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "parser/scanner.h"
@@ -183,7 +184,9 @@ void Session::note_called_settings(const KnownStatement& known, std::string_view
   if ((known.effects & kCallsSetConfig) == 0 || !txn_.open) return;
   names_known_ = false;
   txn_.sets = true;
-  if (auto block = settings_as_block(text))
+  note_how_texts_are_read();
+  const bool misread = !utf8_ && misread_in(*reported_->find("client_encoding"), text).has_value();
+  if (auto block = misread ? std::nullopt : settings_as_block(text))
     txn_.prelude.push_back(*std::move(block));
   else
     txn_.sets_here = true;
@@ -194,7 +197,7 @@ Error Session::lacks_settings(ShardId shard) const {
   return {.sqlstate = std::string(sqlstate::kNotSupported),
           .message = "a setting that set_config() has made in a transaction, on shard " +
                      (found == nullptr ? std::string() : found->name) + ", which it did not run on",
-          .hint = "Use SET LOCAL, or set_config() with plain strings before anything else of the transaction."};
+          .hint = "Use SET LOCAL, or set_config() with plain strings or parameters of type text."};
 }
 
 // The statement itself, on every shard that takes part.

@@ -1,6 +1,7 @@
 #include "planner/analyse.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/sql_quote.h"
 #include "parser/parser.h"
@@ -344,6 +345,72 @@ std::optional<Error> locked_elsewhere(const Analyzer& analyzer, const Analysis& 
       "SELECT of its own.");
 }
 
+// The schemas that search_path names before pg_catalog; none, when it does not name that.
+std::span<const std::string> before_pg_catalog(const Analyzer& analyzer) {
+  const auto& path = analyzer.names().search_path;
+  const auto own = std::find(path.begin(), path.end(), "pg_catalog");
+  if (own == path.end()) return {};
+  return std::span(path).first(static_cast<std::size_t>(own - path.begin()));
+}
+
+Error hidden(const std::string& what, const std::string& schema, const std::string& where) {
+  return refused(
+      what + " of schema " + schema + ", which search_path names before pg_catalog, in a statement " + where,
+      "Leave pg_catalog out of search_path or put it first, and write what is meant with its schema.");
+}
+
+// Users' operators in PostgreSQL's place: which rows a statement means is not known then. INSERT ... VALUES
+// goes by none.
+std::optional<Error> hidden_operators(const Analyzer& analyzer) {
+  const auto schemas = before_pg_catalog(analyzer);
+  if (schemas.empty()) return std::nullopt;
+  const bool placed = std::any_of(analyzer.uses.begin(), analyzer.uses.end(), [](const RelationUse& use) {
+    return use.kind == Kind::kSharded || (use.kind == Kind::kReplicated && use.target);
+  });
+  if (!placed || (analyzer.statement().get<parser::Insert>() != nullptr && analyzer.uses.size() == 1))
+    return std::nullopt;
+  static constexpr std::string_view kOperators[] = {"=",   "<>",   "<", "<=", ">", ">=", "~~", "!~~",
+                                                    "~~*", "!~~*", "+", "-",  "*", "/",  "%"};
+  for (const std::string& schema : schemas)
+    for (const std::string_view name : kOperators)
+      if (analyzer.catalog().function(schema, name) != nullptr)
+        return hidden("the operator " + std::string(name), schema, "about tables of several shards");
+  return std::nullopt;
+}
+
+// Users' functions and types in the place of PostgreSQL's: what several shards' answers are together is not
+// looked into then, and views, whose texts take PostgreSQL's own for granted, are not opened.
+std::optional<Error> hidden_names(const Analyzer& analyzer) {
+  const auto schemas = before_pg_catalog(analyzer);
+  if (schemas.empty()) return std::nullopt;
+  const Catalog& catalog = analyzer.catalog();
+  for (const Unit& unit : analyzer.units)
+    for (const std::string& word : words_of(unit.statement->text()))
+      for (const std::string& schema : schemas) {
+        if (catalog.function(schema, word) != nullptr && catalog.function("pg_catalog", word) != nullptr)
+          return hidden("the function " + word, schema, "over several shards");
+        if (catalog.type(schema, word) != nullptr && catalog.type("pg_catalog", word) != nullptr)
+          return hidden("the type " + word, schema, "over several shards");
+      }
+  return std::nullopt;
+}
+
+// A write with triggers that may do anything is for one shard.
+void keep_to_one_shard(const Analyzer& analyzer, Analysis& analysis) {
+  for (const RelationUse& table : analyzer.written) {
+    const auto error = triggers_run_anything(analyzer, table);
+    if (!error) continue;
+    if (analysis.insert) {
+      if (!analysis.insert->unsplittable) analysis.insert->unsplittable = *error;
+      return;
+    }
+    // Where the rows of INSERT ... SELECT go is not known before they are there.
+    analysis.pour.reset();
+    if (!std::holds_alternative<Error>(analysis.several)) analysis.several = *error;
+    return;
+  }
+}
+
 struct AnalyseBody {
   Analyzer& analyzer;
   Analysis& analysis;
@@ -372,6 +439,7 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
   std::visit(AnalyseBody{analyzer, *analysis}, statement->body());
   auto error = written_elsewhere(analyzer);
   if (!error) error = locked_elsewhere(analyzer, *analysis);
+  if (!error) error = hidden_operators(analyzer);
   if (error) {
     analysis->fixed.reset();
     analysis->insert.reset();
@@ -380,6 +448,14 @@ Result<AnalysisOutcome> analyse(std::shared_ptr<const parser::Statement> stateme
     analysis->tables.clear();
     analysis->point.reset();
     analysis->several = std::move(*error);
+  } else {
+    keep_to_one_shard(analyzer, *analysis);
+  }
+  if (auto hides = hidden_names(analyzer)) {
+    if (analyzer.units.size() > 1) analysis->unhideable = hides->message;
+    if (!std::holds_alternative<std::monostate>(analysis->several) &&
+        !std::holds_alternative<Error>(analysis->several))
+      analysis->several = std::move(*hides);
   }
   place_setval(analyzer, statement->body(), *analysis);
   place_sequence_read(analyzer, statement->body(), *analysis);

@@ -49,6 +49,8 @@ std::optional<Error> text_elsewhere(const Analyzer& analyzer, const RelationUse&
                                     bool rule);
 // Of those that a table has now, whatever they were when they were made.
 std::optional<Error> triggers_elsewhere(const Analyzer& analyzer, const RelationUse& table);
+// Of those that EXECUTE what they put together, which may be any table's rows: over several shards.
+std::optional<Error> triggers_run_anything(const Analyzer& analyzer, const RelationUse& table);
 // Of the statement's functions and of the tables that it writes to.
 std::optional<Error> written_elsewhere(const Analyzer& analyzer);
 // Its default may be another value on each shard.

@@ -239,9 +239,10 @@ void Analyzer::walk_call(const parser::FuncCall& call, Block& block) {
       if (one_place.empty()) one_place = name;
     } else {
       const bool built_in = function->schema == "pg_catalog";
-      if (among(kSessionTime, name)) note_time(call);
+      const bool stands_for_it = !built_in && catalog_.function("pg_catalog", name) != nullptr;
+      if (!stands_for_it && among(kSessionTime, name)) note_time(call);
       if (function->volatility == 'v') {
-        if (among(kRowVolatile, name))
+        if (!stands_for_it && among(kRowVolatile, name))
           block.row_volatile = true;
         else if (one_place.empty())
           one_place = name;

@@ -242,47 +242,6 @@ std::set<std::string> made_in(std::string_view body) {
   return made;
 }
 
-bool puts_together(std::string_view body) {
-  using parser::is_keyword;
-  using parser::is_symbol;
-  using parser::Token;
-  using parser::TokenKind;
-  const auto is_text = [](const Token& token) {
-    return token.kind == TokenKind::kString || token.kind == TokenKind::kEscapeString ||
-           token.kind == TokenKind::kDollarString;
-  };
-  parser::Scanner scanner(body);
-  Token before, token = scanner.next();
-  while (token.kind != TokenKind::kEnd && token.kind != TokenKind::kError) {
-    const bool execute = is_keyword(body, token, "execute") && !is_symbol(body, before, ".");
-    before = token;
-    token = scanner.next();
-    if (!execute || is_keyword(body, token, "on") || is_keyword(body, token, "function") ||
-        is_keyword(body, token, "procedure"))
-      continue;
-    bool names = true;  // format() may put a name in
-    if (is_keyword(body, token, "format")) {
-      token = scanner.next();
-      if (is_symbol(body, token, "(")) token = scanner.next();
-      const std::string_view own = token.of(body);
-      names = own.find("%I") != std::string_view::npos || own.find("%s") != std::string_view::npos ||
-              own.find('$') != std::string_view::npos;
-      if (is_text(token) && !names) {
-        for (int depth = 1; depth > 0 && token.kind != TokenKind::kEnd && token.kind != TokenKind::kError;) {
-          token = scanner.next();
-          depth += is_symbol(body, token, "(") ? 1 : is_symbol(body, token, ")") ? -1 : 0;
-        }
-      }
-    }
-    if (!is_text(token) && names) return true;
-    token = scanner.next();
-    if (!is_symbol(body, token, ";") && !is_keyword(body, token, "into") && !is_keyword(body, token, "using") &&
-        !is_keyword(body, token, "loop"))
-      return true;
-  }
-  return false;
-}
-
 namespace {
 
 // Columns of NEW that a trigger's function in plpgsql gives other values: "new.tenant"; "new." when it may be
@@ -404,6 +363,13 @@ CatalogPtr CatalogBuilder::finish() {
     for (const std::string& name : function->mentions) print.add(name);
     for (const std::string& name : function->writes) print.add(name);
     for (const std::string& name : function->makes) print.add(name);
+  }
+  std::map<std::string_view, std::string_view> domains;  // with their defaults
+  for (const auto& [key, type] : catalog_->types_)
+    if (type.kind == 'd') domains.emplace(key, type.default_expression);
+  for (const auto& [name, expression] : domains) {
+    print.add(name);
+    print.add(expression);
   }
   for (auto& [key, relation] : catalog_->relations_)
     std::sort(relation.children.begin(), relation.children.end());

@@ -231,6 +231,8 @@ void Utilities::operator()(const parser::Copy* copy) {
     in.force_not_null.push_back(forced("force_not_null"));
   }
   for (const auto& [shard, entries] : use.mapping->shards()) in.shards.push_back(shard);
+  if (in.shards.size() > 1)
+    if (auto error = triggers_run_anything(analyzer_, use)) return refuse(std::move(*error));
   fix(std::move(in));
 }
 

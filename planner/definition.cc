@@ -149,9 +149,14 @@ void Utilities::make_partition(const parser::CreateTable& table, const RelationU
   };
   for (const parser::Constraint& each : table.constraints)
     if (auto error = misplaced(each, nullptr)) return refuse(std::move(*error));
-  for (const parser::ColumnDefinition& column : table.columns)
+  for (const parser::ColumnDefinition& column : table.columns) {
     for (const parser::Constraint& each : column.constraints)
       if (auto error = misplaced(each, &column.name)) return refuse(std::move(*error));
+    const Column* known = parent.relation == nullptr ? nullptr : parent.relation->column(column.name.text);
+    if (auto error =
+            moment_of_definition(column.constraints, known == nullptr ? 0 : known->type, column.name.text))
+      return refuse(std::move(*error));
+  }
   everywhere();
 }
 
@@ -245,6 +250,11 @@ std::optional<Error> Utilities::key_does_not_fit(const parser::CreateTable& tabl
 void Utilities::make_table(const parser::CreateTable& table, const shardmap::Table& made) {
   const std::string_view text = analyzer_.statement().text();
   const bool sharded = made.kind == shardmap::TableKind::kSharded;
+  for (const parser::ColumnDefinition& column : table.columns) {
+    const std::uint32_t type = column.type == nullptr ? 0 : analyzer_.type_named(*column.type);
+    if (auto error = moment_of_definition(column.constraints, type, column.name.text))
+      return refuse(std::move(*error));
+  }
   if (sharded) {
     if (auto error = check_unique(table, made)) return refuse(std::move(*error));
     if (auto error = check_key_constraints(analyzer_, table, made)) return refuse(std::move(*error));
@@ -292,6 +302,7 @@ void Utilities::operator()(const parser::AlterTable* alter) {
   if (!placed(use)) return at_home();
   if (alter->sequence != nullptr && change_sequence(*alter, use)) return;
   std::map<ShardId, std::vector<ColumnEdit>> edits;
+  Filling filling(analyzer_.statement().text());
   for (const parser::AlterCommand& command : alter->commands) {
     const bool of_key =
         use.kind == Kind::kSharded && use.table != nullptr &&
@@ -302,8 +313,8 @@ void Utilities::operator()(const parser::AlterTable* alter) {
                             "Make a table with the new key and fill it with INSERT ... SELECT."));
     if (auto error = check_unique(command, use)) return refuse(std::move(*error));
     if (auto error = check_key_constraints(analyzer_, command, use)) return refuse(std::move(*error));
-    if (use.kind == Kind::kReplicated)
-      if (auto error = filled_apart(command, use)) return refuse(std::move(*error));
+    if (auto error = default_of_moment(command, use)) return refuse(std::move(*error));
+    if (auto error = filled_apart(command, use, *alter, filling)) return refuse(std::move(*error));
     if (use.kind == Kind::kSharded && command.kind == Command::kAddColumn) {
       const std::string_view text = analyzer_.statement().text();
       if (auto error = identity_options(command.column, text)) return refuse(std::move(*error));
@@ -331,50 +342,11 @@ void Utilities::operator()(const parser::AlterTable* alter) {
     plan.record.push_back(renamed);
     plan.forget.emplace_back(use.table->schema, use.table->name);
   }
+  if (!filling.times.empty()) return fill_at_one_time(std::move(filling));
   const std::string_view text = analyzer_.statement().text();
   for (ShardTask& task : plan.tasks)
     task.text = edited(text, {0, static_cast<std::uint32_t>(text.size())}, edits[task.shard]);
   fix(std::move(plan));
-}
-
-// A domain whose default each shard would make for itself.
-bool Utilities::makes_its_default(const parser::QualifiedName& name) const {
-  const Catalog& catalog = analyzer_.catalog();
-  const Type* type = name.schema().empty() ? catalog.find_type(analyzer_.names().search_path, name.name())
-                                           : catalog.type(name.schema(), name.name());
-  return type != nullptr && is_made(Column{.default_expression = type->default_expression});
-}
-
-// What each shard would fill the rows that are there with, for itself.
-std::optional<Error> Utilities::filled_apart(const parser::AlterCommand& command, const RelationUse& table) {
-  using Command = parser::AlterCommand::Kind;
-  std::vector<const parser::Expr*> values;
-  std::string what = "column " + std::string(command.name.text);
-  bool counted = command.kind == Command::kAddIdentity;
-  if (command.kind == Command::kSetType) values.push_back(command.expr);
-  if (command.kind == Command::kAddColumn) {
-    what = "column " + std::string(command.column.name.text);
-    const std::string_view type = command.column.type == nullptr ? "" : command.column.type->name.name();
-    counted = type == "serial" || type == "bigserial" || type == "smallserial";
-    for (const parser::Constraint& constraint : command.column.constraints) {
-      if (constraint.kind == parser::Constraint::Kind::kDefault) values.push_back(constraint.expr);
-      counted |= constraint.kind == parser::Constraint::Kind::kIdentity;
-    }
-    if (values.empty() && command.column.type != nullptr)
-      counted |= makes_its_default(command.column.type->name);
-  }
-  for (const parser::Expr* value : values) {
-    Block block;
-    Scope scope;
-    block.scope = &scope;
-    analyzer_.expression(value, block);
-    counted |= block.row_volatile || analyzer_.session_time || !analyzer_.one_place.empty() ||
-               !analyzer_.reads_tables.empty() || !analyzer_.system_column.empty();
-  }
-  if (!counted) return std::nullopt;
-  return refused("ALTER TABLE of the replicated table " + table.display +
-                     " with values that each shard would make for itself, in " + what,
-                 "Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.");
 }
 
 // A partition is placed as what it belongs to; when it leaves, it stays so, and one that comes must be so.

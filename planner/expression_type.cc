@@ -64,7 +64,11 @@ std::uint32_t type_of_integer(std::string_view digits) {
 std::uint32_t Analyzer::type_named(const parser::TypeName& name) const {
   if (name.dimensions > 0 || name.set_of || name.of_column) return 0;
   const std::string_view schema = name.name.schema();
-  if (schema.empty() || schema == "pg_catalog")
+  // A path that names pg_catalog may find another before it.
+  const auto& path = names_.search_path;
+  const bool own_first = path.empty() || path.front() == "pg_catalog" ||
+                         std::find(path.begin(), path.end(), "pg_catalog") == path.end();
+  if ((schema.empty() && own_first) || schema == "pg_catalog")
     for (const KnownType& known : kKnown)
       if (known.name == name.name.name()) return known.oid;
   const Type* type = schema.empty() ? catalog_.find_type(names_.search_path, name.name.name())

@@ -1,5 +1,6 @@
 // Triggers and functions: what they do elsewhere than on the shard where they run.
 #include <algorithm>
+#include <functional>
 
 #include "planner/analyse.h"
 
@@ -9,10 +10,23 @@ using Kind = RelationUse::Kind;
 
 namespace {
 
+bool puts_anything_together(const Function& function) {
+  return std::binary_search(function.mentions.begin(), function.mentions.end(), kAnyRelation);
+}
+
+Error runs_anything(const std::string& what, bool sharded) {
+  return refused(
+      what + " puts the statements together that it EXECUTEs",
+      sharded ? "It runs on the shard of its row: say with = which sharding key the statement is for, or "
+                "write the names of tables into the function."
+              : "Each shard would run them for itself. Write the names of tables into the function.");
+}
+
 // `what` is a trigger, a rule or a policy of the table, and `function` what its text says.
 std::optional<Error> does_elsewhere(const Analyzer& analyzer, const RelationUse& table,
                                     const Function& function, const std::string& what) {
   const bool sharded = table.kind == Kind::kSharded;
+  if (!sharded && puts_anything_together(function)) return runs_anything(what, false);
   if (!sharded && !function.makes.empty())
     return refused(what + " calls " + function.makes.front() + ", which each shard would answer for itself",
                    "Leave it out, and give the value in the statements that write.");
@@ -70,8 +84,43 @@ std::optional<Error> text_elsewhere(const Analyzer& analyzer, const RelationUse&
   says.writes.assign(written.begin(), written.end());
   const auto made = made_in(text);
   if (rule) says.makes.assign(made.begin(), made.end());
+  // No statement of the table knows them, so that none of them can be refused for it.
+  for (const std::string& word : says.mentions)
+    for (const Function* function : analyzer.catalog().functions_named(word))
+      if (puts_anything_together(*function))
+        return runs_anything(std::string(rule ? "a rule of " : "a policy of ") + table.display +
+                                 " that calls the function " + function->name + ", which",
+                             false);
   return does_elsewhere(analyzer, table, says,
                         (rule ? "a rule of " : "a policy of ") + table.display + " that");
+}
+
+namespace {
+
+// The first function of a trigger of the table, or of a partition, of which this holds.
+const Function* trigger_that(const Analyzer& analyzer, const Relation* relation,
+                             const std::function<bool(const Function&)>& holds) {
+  if (relation == nullptr) return nullptr;
+  for (const std::string& name : relation->triggers) {
+    const std::size_t dot = name.find('.');
+    const Function* function = analyzer.catalog().function(name.substr(0, dot), name.substr(dot + 1));
+    if (function != nullptr && holds(*function)) return function;
+  }
+  for (const std::string& child : relation->children)
+    if (const Function* function = trigger_that(analyzer, analyzer.catalog().relation_displayed(child), holds))
+      return function;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Error> triggers_run_anything(const Analyzer& analyzer, const RelationUse& table) {
+  if (table.kind != Kind::kSharded) return std::nullopt;
+  const Function* function = trigger_that(analyzer, table.relation, puts_anything_together);
+  if (function == nullptr) return std::nullopt;
+  return runs_anything("a write over several shards to " + table.display +
+                           ", of which a trigger calls the function " + function->name + ", which",
+                       true);
 }
 
 std::optional<Error> triggers_elsewhere(const Analyzer& analyzer, const RelationUse& table) {

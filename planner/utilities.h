@@ -82,8 +82,26 @@ class Utilities {
   std::optional<Error> new_trigger_elsewhere(const RelationUse& table);
   std::optional<Error> worked_out_elsewhere(parser::List<parser::Constraint> constraints);
   std::optional<Error> worked_out_elsewhere(const parser::Expr* expr);
-  [[nodiscard]] bool makes_its_default(const parser::QualifiedName& name) const;
-  std::optional<Error> filled_apart(const parser::AlterCommand& command, const RelationUse& table);
+  // What ALTER TABLE fills the rows that are there with (filled_rows.cc): times, which are worked out once, and
+  // what else has to be said differently then.
+  struct Filling {
+    explicit Filling(std::string_view text) : edits(text, true) {}
+    std::vector<parser::Range> times;
+    TextEdits edits;
+  };
+  // Notes a command's times; an error when each shard would fill rows with something else.
+  std::optional<Error> filled_apart(const parser::AlterCommand& command, const RelationUse& table,
+                                    const parser::AlterTable& alter, Filling& filling);
+  void fill_at_one_time(Filling filling);
+  [[nodiscard]] const Type* type_of_name(const parser::QualifiedName& name) const;
+  [[nodiscard]] bool domain_makes(const parser::QualifiedName& name, bool copies) const;
+  [[nodiscard]] bool is_time(std::uint32_t oid) const;
+  // DEFAULT 'now' is the moment when the definition runs, on each shard its own.
+  std::optional<Error> default_of_moment(const parser::AlterCommand& command, const RelationUse& table) const;
+  std::optional<Error> moment_of_definition(const parser::Expr* value, std::uint32_t type,
+                                            std::string_view column) const;
+  std::optional<Error> moment_of_definition(parser::List<parser::Constraint> constraints, std::uint32_t type,
+                                            std::string_view column) const;
   static Error inherits(const std::string& placed);
   std::optional<Error> copied_apart(const parser::Copy& copy, const RelationUse& use);
   static std::optional<Error> encodes_otherwise(const parser::Copy& copy, const RelationUse& use);

@@ -203,6 +203,13 @@ class TextsWithViews {
 
 }  // namespace
 
+std::optional<WorkOutTemplate> times_taken_out(std::vector<parser::Range> times, parser::Range whole,
+                                               const TextEdits& edits) {
+  WorkOutTemplate made;
+  if (!take_out(std::move(times), whole, edits, made)) return std::nullopt;
+  return made;
+}
+
 std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole) {
   if (analyzer.time_calls.empty()) return std::nullopt;
   WorkOutTemplate made;

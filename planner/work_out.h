@@ -42,6 +42,9 @@ class CellCollector {
 
 // An UPDATE or DELETE that says now() and the like, and nothing else that shards would differ in.
 std::optional<WorkOutTemplate> times_worked_out(const Analyzer& analyzer, parser::Range whole);
+// A definition without these times; `edits` are made to the rest of it.
+std::optional<WorkOutTemplate> times_taken_out(std::vector<parser::Range> times, parser::Range whole,
+                                               const TextEdits& edits);
 // The same for what several shards do: all of them shall see one time. A column that PostgreSQL calls after
 // such a call gets that name.
 std::optional<WorkOutTemplate> one_time_for_all(const Analyzer& analyzer);

@@ -253,17 +253,43 @@ class Copies(unittest.TestCase):
         self.db.execute("DROP SHARD MAP places")
 
     def test_columns_that_are_added(self):
-        for statement in ("ALTER TABLE plans ADD COLUMN u uuid DEFAULT gen_random_uuid()",
-                          "ALTER TABLE plans ADD COLUMN u timestamptz DEFAULT now()", "ALTER TABLE plans ADD COLUMN u serial",
+        self.db.execute("CREATE FUNCTION this_moment() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT now()'")
+        self.db.execute("CREATE FUNCTION some_id() RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN md5(random()::text); END'")
+        self.db.execute("CREATE DOMAIN stamp AS timestamptz DEFAULT now()")
+        self.db.execute("CREATE DOMAIN nap AS timestamptz")
+        for statement in ("ALTER TABLE plans ADD COLUMN u uuid DEFAULT gen_random_uuid()", "ALTER TABLE plans ADD COLUMN u int DEFAULT (random() * 9)::int",
+                          "ALTER TABLE plans ADD COLUMN u bigint DEFAULT nextval('any')", "ALTER TABLE plans ADD COLUMN u text DEFAULT some_id()",
+                          "ALTER TABLE plans ADD COLUMN u serial", "ALTER TABLE plans ADD COLUMN u smallserial",
                           "ALTER TABLE plans ADD COLUMN u int GENERATED ALWAYS AS IDENTITY",
-                          "ALTER TABLE words ALTER COLUMN weight TYPE float8 USING random()"):
+                          "ALTER TABLE words ALTER COLUMN weight TYPE float8 USING random()",
+                          "ALTER TABLE words ALTER COLUMN weight TYPE tid USING ctid"):
             with self.subTest(statement):
                 self.refuses(statement)
-        self.db.execute("ALTER TABLE words ADD COLUMN at timestamptz")
-        self.db.execute("UPDATE words SET at = now()")
-        self.db.execute("ALTER TABLE words ALTER COLUMN at SET DEFAULT now()")
+        for table in ("plans", "goods"):
+            for what in ("u timestamptz DEFAULT this_moment()", "u stamp", "u interval DEFAULT age(timestamp '2020-01-01')", "u text DEFAULT current_database()",
+                         "u int DEFAULT inet_server_port()", "u timestamptz DEFAULT 'now'", "u nap DEFAULT 'today'", "u text DEFAULT (' NOW '::timestamp)::text",
+                         "u date DEFAULT date 'tomorrow'", "u timestamptz DEFAULT 'now'::text::timestamptz", "u date DEFAULT cast('today 00:00' AS timestamp)"):
+                with self.subTest(table=table, what=what):
+                    self.refuses(f"ALTER TABLE {table} ADD COLUMN {what}")
+            self.refuses(f"ALTER TABLE {table} ADD COLUMN a int, ADD COLUMN u timestamptz DEFAULT this_moment(), ADD COLUMN b int")
+            self.refuses(f"ALTER TABLE {table} ALTER COLUMN id TYPE text USING this_moment()::text || id")
+        self.refuses("CREATE TABLE moments (tenant bigint, at timestamptz DEFAULT 'now') SHARD BY tenants (tenant)")
+        self.refuses("CREATE TABLE moments (id int, at date DEFAULT 'today'::date) REPLICATED")
+        self.refuses("ALTER TABLE made ALTER COLUMN at SET DEFAULT 'now'")
+        self.db.execute("CREATE TABLE moments (tenant bigint, day text DEFAULT 'today', at date DEFAULT ('now'::text)::date) SHARD BY tenants (tenant)")
+        self.db.execute("DROP TABLE moments")
+        self.db.execute("ALTER TABLE goods ADD COLUMN u text DEFAULT some_id()")
+        self.db.execute("ALTER TABLE goods DROP COLUMN u; DROP FUNCTION this_moment; DROP FUNCTION some_id; DROP DOMAIN stamp, nap")
+        self.db.execute("ALTER TABLE words ADD COLUMN at timestamptz NOT NULL DEFAULT now(), ADD COLUMN on_day date DEFAULT CURRENT_DATE - 1, ADD COLUMN n int DEFAULT 7")
         self.alike("at")
-        self.db.execute("ALTER TABLE words DROP COLUMN at")
+        self.assertEqual(self.db.execute("SELECT count(DISTINCT at) FROM words").fetchone(), (1,))
+        self.db.execute("INSERT INTO words (place) VALUES (900)")
+        self.alike("at by default")
+        self.assertEqual(self.db.execute("SELECT count(DISTINCT at) FROM words").fetchone(), (2,))
+        self.db.execute("ALTER TABLE words ALTER COLUMN on_day TYPE timestamptz USING now() + (n || ' hours')::interval")
+        self.alike("USING")
+        self.db.execute("DELETE FROM words WHERE place = 900")
+        self.db.execute("ALTER TABLE words DROP COLUMN at, DROP COLUMN on_day, DROP COLUMN n")
 
     def test_copy(self):
         with self.assertRaises(psycopg.Error) as caught:

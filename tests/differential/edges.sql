@@ -1100,3 +1100,65 @@ SET client_encoding = 'UTF8';
 -- must
 SELECT * FROM drafts ORDER BY 1, 2;
 DELETE FROM drafts;
+
+-- What ALTER TABLE fills the rows that are there with is one time for all shards; the default stays what was said.
+INSERT INTO drafts (tenant, id, what) VALUES (0, 1, 'a'), (1, 1, 'b'), (3, 1, 'c'), (5, 1, 'd'), (7, 1, 'e'), (9, 1, 'f');
+-- must
+ALTER TABLE drafts ADD COLUMN made timestamptz NOT NULL DEFAULT now(), ADD COLUMN due date DEFAULT CURRENT_DATE + 7;
+-- must
+ALTER TABLE drafts ADD part double precision DEFAULT extract(epoch FROM (statement_timestamp() - interval '1 day')) /* a comment */;
+-- must
+SELECT count(*), count(DISTINCT made), count(DISTINCT due), count(DISTINCT part), bool_and(made < now()), bool_and(due = current_date + 7) FROM drafts;
+-- must
+SELECT column_name, data_type, column_default, is_nullable FROM information_schema.columns WHERE table_name = 'drafts' ORDER BY 1;
+-- must
+INSERT INTO drafts (tenant, id) VALUES (1, 2);
+-- must
+INSERT INTO drafts (tenant, id) VALUES (9, 2);
+-- must
+SELECT count(DISTINCT made), count(DISTINCT due), count(DISTINCT part) FROM drafts;
+-- must
+ALTER TABLE drafts ADD COLUMN IF NOT EXISTS made timestamptz DEFAULT current_timestamp(0), ADD COLUMN IF NOT EXISTS "At" timestamp(0) DEFAULT (localtimestamp(3) AT TIME ZONE 'utc') CHECK ("At" > '2000-01-01');
+-- must
+SELECT count(DISTINCT made), count(DISTINCT "At"), bool_and("At" = date_trunc('second', "At")) FROM drafts;
+-- must
+ALTER TABLE drafts ALTER COLUMN due TYPE timestamptz USING now() - (id || ' days')::interval, ALTER COLUMN part DROP DEFAULT;
+-- must
+SELECT id, count(DISTINCT due), count(*) FROM drafts GROUP BY id ORDER BY id;
+-- must
+SELECT column_name, data_type, column_default FROM information_schema.columns WHERE table_name = 'drafts' ORDER BY 1;
+-- must
+ALTER TABLE drafts ADD COLUMN noise double precision DEFAULT random() + 0 * extract(epoch FROM now()), ADD COLUMN plain int DEFAULT 7, ALTER COLUMN made SET DEFAULT now();
+-- must
+SELECT count(DISTINCT noise), count(DISTINCT plain) FROM drafts;
+ALTER TABLE drafts ADD COLUMN old interval DEFAULT age(timestamp '2020-01-01');
+ALTER TABLE drafts ADD COLUMN "where" name DEFAULT current_catalog;
+ALTER TABLE drafts ADD COLUMN began timestamptz DEFAULT 'now';
+ALTER TABLE drafts ADD COLUMN began date DEFAULT ('now'::text)::date;
+-- must
+ALTER TABLE drafts DROP COLUMN made, DROP COLUMN due, DROP COLUMN part, DROP COLUMN "At", DROP COLUMN noise, DROP COLUMN plain, DROP COLUMN IF EXISTS old, DROP COLUMN IF EXISTS "where", DROP COLUMN IF EXISTS began;
+BEGIN;
+-- must
+SELECT count(*) FROM drafts;
+-- must
+ALTER TABLE drafts ADD COLUMN made timestamptz DEFAULT now();
+-- must
+SELECT count(DISTINCT made), count(*) FROM drafts;
+-- must
+ALTER TABLE drafts DROP COLUMN made, ADD COLUMN IF NOT EXISTS made timestamptz DEFAULT now();
+-- must
+SELECT count(DISTINCT made), count(*) FROM drafts;
+ALTER TABLE drafts ADD COLUMN made timestamptz DEFAULT now();
+ROLLBACK;
+DELETE FROM drafts;
+-- must
+ALTER TABLE countries ADD COLUMN listed timestamptz NOT NULL DEFAULT now();
+-- must
+SELECT count(DISTINCT listed), count(*) > 1 FROM customers JOIN countries ON code = country;
+-- must
+INSERT INTO countries (code, name) VALUES ('zz', 'Nowhere');
+-- must
+SELECT count(DISTINCT listed) FROM countries;
+DELETE FROM countries WHERE code = 'zz';
+-- must
+ALTER TABLE countries DROP COLUMN listed;

@@ -91,12 +91,13 @@ class FirstHour(unittest.TestCase):
                 self.assertEqual(c.execute("SELECT count(*) FROM told").fetchone(), (3,))
         # What only PostgreSQL knows stays on the shard that was told, and who would lack it is not asked.
         with self.house.sql() as c:
-            c.execute("BEGIN")
-            c.execute("SELECT set_config('search_path', %s, true)", ("farther",))
-            with self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
-                c.execute("SELECT count(*) FROM told")
-            self.assertIn("SET LOCAL", caught.exception.diag.message_hint)
-            c.execute("ROLLBACK")
+            for arguments in ("lower('FARTHER'), true", "(SELECT 'farther'), true", "%s, %s"):
+                c.execute("BEGIN")
+                c.execute(f"SELECT set_config('search_path', {arguments})", ("farther", False) if "%s" in arguments else None)
+                with self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                    c.execute("SELECT count(*) FROM told")
+                self.assertIn("SET LOCAL", caught.exception.diag.message_hint)
+                c.execute("ROLLBACK")
             # Where several take part all are told, of what is the same on each.
             for begin in ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"):
                 for parameters in (None, ("farther",)):
@@ -118,6 +119,115 @@ class FirstHour(unittest.TestCase):
             c.execute("ROLLBACK")
         self.db.execute("DROP TABLE told, farther.told")
         self.db.execute("DROP SCHEMA farther")
+
+    def test_what_set_config_is_given_as_parameters_holds_on_shards_that_join_later(self):
+        self.table("asked", columns="id int")
+        self.db.execute("INSERT INTO asked VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE SCHEMA api")
+        self.table("api.asked", columns="id int")
+        self.db.execute("INSERT INTO api.asked VALUES (1, 1), (2500, 2)")
+        claims = '{"sub": "o\'Neil \\\\ \\"x\\" $1", "n": "\u00fc"}'
+        seen = "SELECT DISTINCT nullif(current_setting('request.jwt.claims', true), ''), nullif(current_setting('my.none', true), '') FROM asked"
+        ask = "SELECT set_config('search_path', %s, true), set_config('request.jwt.claims', %s, true), set_config(%s, %s, true)"
+        values = ("api", claims, "my.none", None)
+        typed = ask.replace("%s, true)", "%s::text, true) AS \"a b\"").replace("%s, %s,", "%s::varchar, %s::text,")
+        for prepare in (False, True):
+            for binary in (False, True):
+                for said in (ask, typed):
+                    with self.subTest(prepare=prepare, binary=binary, said=said), self.house.sql() as c, c.cursor(binary=binary) as cursor:
+                        given = said.replace("%s", "%b") if binary else said
+                        for begin in ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+                            c.execute(begin)
+                            cursor.execute(given, values, prepare=prepare)
+                            self.assertEqual(c.execute("SELECT count(*) FROM asked WHERE tenant_id = 2500").fetchone(), (1,))
+                            self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                            self.assertEqual(c.execute(seen).fetchall(), [(claims, None)])
+                            c.execute("ROLLBACK")
+                        # Several take part already; a savepoint takes back what came behind it.
+                        c.execute("BEGIN")
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked WHERE tenant_id > 1000").fetchone(), (2,))
+                        c.execute("SAVEPOINT a")
+                        cursor.execute(given, values, prepare=prepare)
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                        c.execute("ROLLBACK TO a")
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (3,))
+                        self.assertEqual(c.execute(seen).fetchall(), [(None, None)])
+                        c.execute("ROLLBACK")
+                        self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (3,))
+        with self.house.sql() as c, c.pipeline():
+            c.execute("BEGIN")
+            c.execute(ask, values)
+            count = c.execute("SELECT count(*) FROM asked")
+            c.execute("ROLLBACK")
+            self.assertEqual(count.fetchone(), (2,))
+        for local in ("%s", "%s::boolean"):
+            with self.house.sql() as c:
+                c.execute("BEGIN")
+                c.execute(f"SELECT set_config('search_path', %s, {local})", ("api", True))
+                self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                c.execute("ROLLBACK")
+        with self.house.sql() as c:  # by name
+            c.execute("PREPARE said AS SELECT set_config('search_path', $1, true)")
+            for first in ("SELECT 1", "SELECT count(*) FROM asked WHERE tenant_id = 1500", "SELECT count(*) FROM asked"):
+                c.execute("BEGIN")
+                c.execute(first)
+                self.assertEqual(c.execute("EXECUTE said ('api')").fetchall(), [("api",)])
+                self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (2,))
+                c.execute("ROLLBACK")
+                self.assertEqual(c.execute("SELECT count(*) FROM asked").fetchone(), (3,))
+            c.execute("SET client_encoding = 'SJIS'")
+            c.execute("BEGIN")
+            c.execute("SELECT set_config('my.own', %s, true)", ("\u8868",))  # its second byte is that of a backslash
+            with self.assertRaises(psycopg.errors.FeatureNotSupported):
+                c.execute("SELECT count(*) FROM asked")
+            c.execute("ROLLBACK")
+        self.db.execute("DROP TABLE asked, api.asked")
+        self.db.execute("DROP SCHEMA api")
+
+    def test_names_that_search_path_finds_before_postgresqls_own(self):
+        self.table("meant", columns="id int")
+        self.db.execute("INSERT INTO meant VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE SCHEMA odd")
+        self.db.execute("CREATE FUNCTION odd.alike(bigint, bigint) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true'")
+        self.db.execute("CREATE OPERATOR odd.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = odd.alike)")
+        self.db.execute("CREATE SCHEMA frozen")
+        self.db.execute("CREATE VIEW seen_now AS SELECT tenant_id, now() AS at FROM meant")
+        self.db.execute("CREATE FUNCTION frozen.now() RETURNS timestamptz IMMUTABLE LANGUAGE sql AS $$ SELECT '2000-01-01'::timestamptz $$")
+        with self.house.sql() as c:
+            for path in ("odd, pg_catalog, public", "public, odd, frozen, pg_catalog"):
+                c.execute(f"SET search_path = {path}")
+                for statement in ("SELECT count(*) FROM public.meant WHERE tenant_id = 1500::bigint", "SELECT count(*) FROM public.meant",
+                                  "SELECT 1 FROM public.meant a JOIN public.meant b USING (tenant_id)", "UPDATE public.meant SET id = 9 WHERE tenant_id IN (1500)",
+                                  "DELETE FROM public.meant WHERE tenant_id = 1500", "INSERT INTO public.meant SELECT 1, id FROM public.meant WHERE tenant_id = 1500"):
+                    with self.subTest(path=path, statement=statement), self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                        c.execute(statement)
+                    self.assertIn("the operator = of schema odd", str(caught.exception))
+                c.execute("INSERT INTO public.meant VALUES (1600, 4), (2600, 5)")
+                self.assertEqual(c.execute("SELECT 1::bigint = 2::bigint").fetchone(), (True,))
+            # Where PostgreSQL looks at its own first, nothing is hidden.
+            for path in ("pg_catalog, odd, frozen, public", "odd, frozen, public"):
+                c.execute(f"SET search_path = {path}")
+                self.assertEqual(c.execute("SELECT count(*), bool_and(now() > '2020-01-01') FROM meant WHERE tenant_id = 1500").fetchone(), (1, True))
+                self.assertEqual(c.execute("SELECT count(*) FROM meant").fetchone()[0], 7)
+                self.assertEqual(c.execute("SELECT count(*) FROM meant WHERE tenant_id OPERATOR(odd.=) 1").fetchone()[0], 7)
+            # A function is what the path says; over several shards that is not looked into.
+            c.execute("SET search_path = frozen, pg_catalog, public")
+            self.assertEqual(c.execute("SELECT count(*), min(now())::date::text FROM meant WHERE tenant_id = 1500").fetchone(), (1, "2000-01-01"))
+            self.assertEqual(c.execute("SELECT count(*) FROM meant").fetchone(), (7,))
+            for statement in ("SELECT min(now()) FROM meant", "SELECT count(*) FROM meant WHERE now() > '2001-01-01'", "SELECT count(*) FROM seen_now"):
+                with self.subTest(statement), self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                    c.execute(statement)
+                self.assertIn("the function now of schema frozen", str(caught.exception))
+            c.execute("SET search_path = public, pg_catalog")
+            self.assertEqual(c.execute("SELECT count(*), bool_and(now() > '2020-01-01') FROM meant").fetchone(), (7, True))
+        self.db.execute("DROP SCHEMA odd CASCADE; DROP SCHEMA frozen CASCADE; DROP VIEW seen_now")
+        with self.house.sql() as c:
+            c.execute("CREATE SCHEMA odd; CREATE DOMAIN odd.int8 AS bigint; CREATE DOMAIN odd.text AS text; SET search_path = odd, pg_catalog, public")
+            self.assertEqual(c.execute("SELECT count(*), min(tenant_id::text) FROM meant WHERE tenant_id = 1500").fetchone(), (1, "1500"))
+            for statement in ("SELECT tenant_id::text FROM meant ORDER BY 1", "SELECT count(*) FROM meant WHERE tenant_id = '1500'::int8"):
+                with self.subTest(statement), self.assertRaises(psycopg.errors.FeatureNotSupported):
+                    c.execute(statement)
+            c.execute("DROP SCHEMA odd CASCADE")
 
     def test_definitions_behind_the_routers_back_are_noticed(self):
         self.table("backed", columns="id int, what text")
@@ -159,6 +269,60 @@ class FirstHour(unittest.TestCase):
         self.refuses("CREATE TRIGGER t AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION everywhere_it()", "0A000", "everywhere")
         self.db.execute("INSERT INTO watched VALUES (5, 1), (1500, 2), (2500, 3)")
         self.assertEqual(self.rows("SELECT tenant_id, id FROM beside WHERE tenant_id = 1500"), [(1500, 2)])
+
+    def test_triggers_that_execute_what_they_put_together(self):
+        self.table("spied", ", PRIMARY KEY (tenant_id, id)", columns="id int, note text")
+        self.table("spy_log", columns="what text")
+        self.db.execute("CREATE TABLE spied_copies (id int PRIMARY KEY, note text) REPLICATED")
+        self.db.execute("CREATE FUNCTION logs_to(name text, key bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('INSERT INTO %I VALUES ($1)', name) USING key; END $$")
+        bodies = {"names_it": "EXECUTE format('INSERT INTO %I SELECT ($1).tenant_id, to_jsonb($1)::text', TG_ARGV[0]) USING NEW",
+                  "joins_it": "EXECUTE 'INSERT INTO ' || TG_ARGV[0] || ' VALUES ($1.tenant_id)' USING NEW",
+                  "splits_it": "EXECUTE 'INSERT INTO spy' || '_log VALUES ($1.tenant_id)' USING NEW",
+                  "calls_it": "PERFORM logs_to(TG_ARGV[0], NEW.tenant_id)"}
+        harmless = {"column_it": "EXECUTE format('SELECT ($1).%I::text', TG_ARGV[1]) INTO NEW.note USING NEW",
+                    "columns_it": "EXECUTE 'SELECT ($1).' || quote_ident(TG_ARGV[1]) || ' || ' || quote_literal(TG_OP) INTO NEW.note USING NEW",
+                    "audits_it": "INSERT INTO spy_log VALUES (NEW.tenant_id, format('%s %I', to_jsonb(NEW), TG_OP))",
+                    "writes_it": "EXECUTE 'INSERT INTO spy_log VALUES ($1.tenant_id, ' || quote_literal(TG_OP) || ')' USING NEW",
+                    "plain_it": "EXECUTE format('INSERT INTO spy_log VALUES ($1.tenant_id, %L)', TG_OP) USING NEW"}
+        for name, body in {**bodies, **harmless}.items():
+            self.db.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN {body}; RETURN NEW; END $f$")
+        several = ("INSERT INTO spied VALUES (5, 90, 'x'), (1500, 90, 'x')", "UPDATE spied SET note = 'y'", "UPDATE spied SET note = 'y' WHERE tenant_id > 10",
+                   "INSERT INTO spied SELECT tenant_id, id + 100, note FROM spied", "INSERT INTO spied SELECT 7, id + 200, note FROM spied WHERE tenant_id = 1500",
+                   "DELETE FROM spied WHERE id = 91")
+        for name in bodies:
+            with self.subTest(name):
+                self.db.execute("TRUNCATE spied, spy_log")
+                self.db.execute(f"CREATE TRIGGER t BEFORE INSERT OR UPDATE ON spied FOR EACH ROW EXECUTE FUNCTION {name}('spy_log')")
+                for key in KEYS:
+                    self.db.execute("INSERT INTO spied VALUES (%s, 1, 'x')", (key,))
+                self.db.execute("INSERT INTO spied VALUES (1500, 2, 'x'), (1600, 2, 'x') ON CONFLICT (tenant_id, id) DO UPDATE SET note = 'z'")
+                self.db.execute("UPDATE spied SET note = 'y' WHERE tenant_id IN (1500, 1600)")
+                self.assertEqual(self.one("SELECT count(*) FROM spy_log"), 8)
+                for statement in several:
+                    self.refuses(statement, "0A000", name, "EXECUTE")
+                with self.assertRaises(psycopg.errors.FeatureNotSupported), self.db.cursor().copy("COPY spied FROM STDIN") as copy:
+                    copy.write("5\t92\tx\n")
+                self.assertEqual(self.one("SELECT count(*) FROM spied"), 5)
+                self.db.execute("DROP TRIGGER t ON spied")
+                self.refuses(f"CREATE TRIGGER t BEFORE INSERT ON spied_copies FOR EACH ROW EXECUTE FUNCTION {name}('spy_log')", "0A000", name, "EXECUTE")
+        self.db.execute("DELETE FROM spied")
+        for name in harmless:
+            with self.subTest(name):
+                self.db.execute(f"CREATE TRIGGER t BEFORE INSERT OR UPDATE ON spied FOR EACH ROW EXECUTE FUNCTION {name}('spy_log', 'id')")
+                for statement in several:
+                    self.db.execute(statement)
+                self.db.execute("DROP TRIGGER t ON spied")
+                self.db.execute("DELETE FROM spied")
+        # A function that becomes so later, on a table of which every shard has a copy.
+        self.db.execute("CREATE TRIGGER t BEFORE INSERT ON spied_copies FOR EACH ROW EXECUTE FUNCTION column_it('spy_log', 'id')")
+        self.db.execute("INSERT INTO spied_copies VALUES (1, 'x'), (2, 'y')")
+        self.assertEqual(self.on_each("SELECT string_agg(note, ',' ORDER BY id) FROM spied_copies"), ["1,2"] * 3)
+        self.db.execute(f"CREATE OR REPLACE FUNCTION column_it() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN {bodies['names_it']}; RETURN NEW; END $f$")
+        self.refuses("INSERT INTO spied_copies VALUES (3, 'x')", "0A000", "column_it", "EXECUTE")
+        self.refuses("UPDATE spied_copies SET note = 'x'", "0A000", "column_it", "EXECUTE")
+        for what in ("POLICY p ON spied USING (logs_to(note, tenant_id) IS NOT NULL)", "RULE p AS ON UPDATE TO spied DO ALSO SELECT logs_to('x', 1)"):
+            self.refuses(f"CREATE {what}", "0A000", "EXECUTE")
+        self.db.execute("DROP TABLE spied, spy_log, spied_copies")
 
     def test_a_snapshot_of_one_shard_is_none_of_all(self):
         self.db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -112,6 +112,18 @@ class RowSecurity(unittest.TestCase):
         self.compare("SELECT * FROM acc")
         self.both("ROLLBACK")
 
+    def test_a_role_that_set_config_is_given_as_a_parameter(self):
+        given = "SELECT set_config('search_path', %s, true), set_config('request.jwt.claims', %s, true), set_config('role', %s, true)"
+        for begin in ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"):
+            for prepare in (False, True):
+                self.both(begin)
+                for connection in (self.plain, self.routed):
+                    connection.execute(given, ("public, pg_temp", '{"role": "low"}', "low"), prepare=prepare)
+                self.compare("SELECT count(*), sum(n) FROM acc WHERE tenant = 1500\nSELECT count(*), sum(n) FROM acc\n"
+                             "SELECT DISTINCT current_user::text, current_setting('request.jwt.claims') FROM oth\nUPDATE acc SET n = n + 1")
+                self.both("ROLLBACK")
+                self.compare("SELECT count(*) FROM acc\nSELECT DISTINCT current_user::text FROM oth WHERE current_user = 'low'")
+
     def test_a_view_shows_its_owners_rows(self):
         for role in ("low", "viewer"):
             self.both(f"SET ROLE {role}")

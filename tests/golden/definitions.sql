@@ -795,3 +795,114 @@ CREATE TEMP TABLE t (tenant_id bigint) SHARD BY tenants (tenant_id)
 -- refused 0A000: a temporary table that is sharded or replicated
 --   hint: Leave TEMPORARY out; or leave its placing out: then it is this session's own, on one shard.
 
+ALTER TABLE orders ADD COLUMN made timestamptz NOT NULL DEFAULT now()
+-- work out first on s1:
+--   now()
+--   then plan: ALTER TABLE orders ADD COLUMN made timestamptz NOT NULL DEFAULT <1> , ALTER COLUMN "made" SET DEFAULT now()
+
+ALTER TABLE orders ADD COLUMN IF NOT EXISTS "Due" date DEFAULT CURRENT_DATE + 7 NOT NULL, ADD qty2 int DEFAULT 7, ADD COLUMN at timestamp DEFAULT (localtimestamp(3) AT TIME ZONE 'utc') CHECK (at > now())
+-- work out first on s1:
+--   CURRENT_DATE
+--   localtimestamp(3)
+--   then plan: ALTER TABLE orders ADD COLUMN "Due" date DEFAULT <1> + 7 NOT NULL, ALTER COLUMN "Due" SET DEFAULT CURRENT_DATE + 7, ADD qty2 int DEFAULT 7, ADD COLUMN at timestamp DEFAULT ( <2> AT TIME ZONE 'utc') CHECK (at > now()), ALTER COLUMN "at" SET DEFAULT localtimestamp(3) AT TIME ZONE 'utc'
+
+ALTER TABLE orders ADD COLUMN IF NOT EXISTS placed timestamptz DEFAULT now()
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER TABLE orders DROP COLUMN placed, ADD COLUMN IF NOT EXISTS placed timestamptz DEFAULT now()
+-- work out first on s1:
+--   now()
+--   then plan: ALTER TABLE orders DROP COLUMN placed, ADD COLUMN placed timestamptz DEFAULT <1> , ALTER COLUMN "placed" SET DEFAULT now()
+
+ALTER TABLE orders ALTER COLUMN placed TYPE date USING placed + (now() - statement_timestamp()), ALTER COLUMN qty SET DEFAULT extract(epoch FROM now())
+-- work out first on s1:
+--   now()
+--   statement_timestamp()
+--   then plan: ALTER TABLE orders ALTER COLUMN placed TYPE date USING placed + ( <1> - <2> ), ALTER COLUMN qty SET DEFAULT extract(epoch FROM now())
+
+ALTER TABLE plans ADD COLUMN made timestamptz DEFAULT current_timestamp(0)
+-- work out first on s1:
+--   current_timestamp(0)
+--   then plan: ALTER TABLE plans ADD COLUMN made timestamptz DEFAULT <1> , ALTER COLUMN "made" SET DEFAULT current_timestamp(0)
+
+ALTER TABLE plans ADD COLUMN made timestamptz DEFAULT now() + random() * interval '1 day'
+-- refused 0A000: ALTER TABLE of the replicated table public.plans with values that each shard would make for itself, in column made
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE orders ADD COLUMN made timestamptz DEFAULT now() + random() * interval '1 day'
+-- work out first on s1:
+--   now()
+--   then plan: ALTER TABLE orders ADD COLUMN made timestamptz DEFAULT <1> + random() * interval '1 day', ALTER COLUMN "made" SET DEFAULT now() + random() * interval '1 day'
+
+ALTER TABLE orders ADD COLUMN tag text DEFAULT some_id()
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER TABLE orders ADD COLUMN made timestamptz DEFAULT this_moment()
+-- refused 0A000: ALTER TABLE of the sharded table public.orders with values that each shard would make for itself, in column made
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE orders ADD COLUMN old interval DEFAULT age(timestamp '2020-01-01')
+-- refused 0A000: ALTER TABLE of the sharded table public.orders with values that each shard would make for itself, in column old
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE orders ADD COLUMN db name DEFAULT current_database()
+-- refused 0A000: ALTER TABLE of the sharded table public.orders with values that each shard would make for itself, in column db
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE orders ALTER COLUMN note TYPE text USING note || this_moment()
+-- refused 0A000: ALTER TABLE of the sharded table public.orders with values that each shard would make for itself, in column note
+--   hint: Add another column, UPDATE it from this one, and rename it then.
+
+ALTER TABLE plans ADD COLUMN id2 serial
+-- refused 0A000: ALTER TABLE of the replicated table public.plans with values that each shard would make for itself, in column id2
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE plans ADD COLUMN id2 uuid DEFAULT gen_random_uuid()
+-- refused 0A000: ALTER TABLE of the replicated table public.plans with values that each shard would make for itself, in column id2
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE orders ADD COLUMN made timestamptz DEFAULT 'now'
+-- refused 0A000: the default of column made, which is the moment when it is defined, another on each shard
+--   hint: Write now() or CURRENT_DATE for the moment when a row comes, or the time itself.
+
+ALTER TABLE orders ALTER COLUMN placed SET DEFAULT 'today'::date
+-- refused 0A000: the default of column placed, which is the moment when it is defined, another on each shard
+--   hint: Write now() or CURRENT_DATE for the moment when a row comes, or the time itself.
+
+ALTER TABLE orders ALTER COLUMN note SET DEFAULT 'today'
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER TABLE orders ALTER COLUMN placed SET DEFAULT ('now'::text)::date
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+ALTER TABLE orders ADD COLUMN made date DEFAULT ('now'::text)::date
+-- refused 0A000: ALTER TABLE of the sharded table public.orders with values that each shard would make for itself, in column made
+--   hint: Add the column without them, UPDATE its rows, and ALTER COLUMN ... SET DEFAULT then.
+
+ALTER TABLE settings ADD COLUMN made timestamptz DEFAULT now()
+-- tier 1: route to s1, writes
+
+CREATE TRIGGER t AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION names_it('items')
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE TRIGGER t AFTER INSERT ON plans FOR EACH ROW EXECUTE FUNCTION names_it('items')
+-- refused 0A000: a trigger of public.plans whose function names_it puts the statements together that it EXECUTEs
+--   hint: Each shard would run them for itself. Write the names of tables into the function.
+
+CREATE TRIGGER t BEFORE INSERT ON plans FOR EACH ROW EXECUTE FUNCTION column_it('name')
+-- definition on 3 shards
+--   s1, s2, s3: (own text)
+
+CREATE POLICY p ON orders USING (count_of(note) > 1)
+-- refused 0A000: a policy of public.orders that calls the function count_of, which puts the statements together that it EXECUTEs
+--   hint: Each shard would run them for itself. Write the names of tables into the function.
+
+CREATE RULE r AS ON UPDATE TO plans DO ALSO SELECT calls_count_of('settings')
+-- refused 0A000: a rule of public.plans that calls the function calls_count_of, which puts the statements together that it EXECUTEs
+--   hint: Each shard would run them for itself. Write the names of tables into the function.
+

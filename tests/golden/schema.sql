@@ -41,3 +41,8 @@ CREATE FUNCTION look_at_it () RETURNS trigger LANGUAGE plpgsql AS 'declare was b
 CREATE FUNCTION count_of (text) RETURNS bigint LANGUAGE plpgsql AS 'declare n bigint; begin execute format(''select count(*) from %I'', $1) into n; return n; end';
 CREATE FUNCTION calls_count_of (text) RETURNS bigint LANGUAGE sql AS 'select count_of($1)';
 CREATE FUNCTION sets_it (text) RETURNS void LANGUAGE plpgsql AS 'begin /* execute all */ execute ''update settings set value = 1''; execute format(''update settings set value = %L'', $1); end';
+CREATE FUNCTION this_moment () RETURNS timestamptz STABLE LANGUAGE sql AS 'select now()';
+CREATE FUNCTION some_id () RETURNS text LANGUAGE plpgsql AS 'begin return md5(random()::text); end';
+CREATE FUNCTION names_it () RETURNS trigger LANGUAGE plpgsql AS 'begin execute format(''insert into %I values ($1.*)'', tg_argv[0]) using new; return new; end';
+CREATE FUNCTION column_it () RETURNS trigger LANGUAGE plpgsql AS 'begin execute ''select ($1).'' || quote_ident(tg_argv[0]) into new.note using new; return new; end';
+CREATE FUNCTION column_of (text) RETURNS text LANGUAGE plpgsql AS 'declare v text; begin execute format(''select %1$I(2) || %L'', $1, ''x'') into v; return v; end';

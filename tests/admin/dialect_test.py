@@ -98,6 +98,7 @@ class Dialect(unittest.TestCase):
         self.assertEqual(len(docs), 64)
         self.assertEqual({shard: sum(1 for s in docs.values() if s[2] == shard) for shard in ("s1", "s2")}, {"s1": 32, "s2": 32})
         self.assertEqual(admin.execute("DROP SHARD MAP docs").statusmessage, "DROP SHARD MAP")
+        self.refused("CREATE SHARD MAP docs BY HASH (uuid) SHARDLETS 0", "42601", "one shardlet or more")
         self.assertEqual(admin.execute("CREATE SHARDLET a OF tenants FOR VALUES FROM (MINVALUE) TO (1000) ON SHARD s1").statusmessage,
                          "CREATE SHARDLET")
         admin.execute("CREATE SHARDLET z OF tenants FOR VALUES FROM (1000) TO (2000) ON SHARD s2")
@@ -249,6 +250,7 @@ class Dialect(unittest.TestCase):
         wait_until("its end", lambda: admin.execute(f"SHOW JOB {job}").fetchone()[3] == "done", 40)
         self.assertEqual(self.shardlets()[name][2], to)
         self.refused("SHOW JOB 4711", "42704")
+        self.refused("SHOW JOB '1 or so'", "42704", 'job "1 or so" does not exist')
         self.refused("CANCEL JOB 4711", "42704")
         self.refused(f"CANCEL JOB {job}", "55000")
 

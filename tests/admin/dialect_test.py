@@ -325,6 +325,11 @@ class Dialect(unittest.TestCase):
         with house.sql() as session:
             session.execute("SET statement_timeout = '60s'")
             self.assertEqual(session.execute("ANALYZE").statusmessage, "ANALYZE")
+            # regions has no table: a key alone is one of tenants.
+            for value in ("7", "tenants(7)", "tenants (7)", '"tenants"(7)'):
+                session.execute(f"SET kintsugi.tenant = '{value}'")
+                self.assertEqual(session.execute("SHOW kintsugi.tenant").fetchone(), ("tenants(7)",))
+            session.execute("RESET kintsugi.tenant")
             self.assertEqual(session.execute("VACUUM (ANALYZE) orders").statusmessage, "VACUUM")
             with session.transaction():
                 self.assertEqual(session.execute("ANALYZE orders").statusmessage, "ANALYZE")

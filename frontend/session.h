@@ -116,6 +116,8 @@ class Session {
   bool leave_place();
   void put_away();
   bool take_up(ShardId shard);
+  bool take_back(ShardId shard);
+  io::Task<Status> catch_up(Place* place);
   void release_places();
   Result<executor::BackendPool*> pool_of(ShardId shard);
   void set_pool(ShardId shard, executor::BackendPool* pool);
@@ -125,7 +127,8 @@ class Session {
   void plan_begins();
   void plan_ends();
   [[nodiscard]] wire::TransactionStatus status() const;
-  io::Task<Result<executor::BackendLease>> acquire(executor::BackendPool* pool, executor::BackendLease first);
+  io::Task<Result<executor::BackendLease>> acquire(executor::BackendPool* pool, executor::BackendLease first,
+                                                   bool kept = false);
 
   // ---- the connection to the shard (session_backend.cc) ----
   io::Task<> obtain_backend();
@@ -459,6 +462,7 @@ class Session {
 
   std::unordered_map<std::string, ClientStatementRef> statements_;
   std::deque<std::string> deallocating_;  // names in the DEALLOCATEs under way, in order
+  bool taken_back_ = false;    // the connection was kept, and lacks what was set since
   struct Unnamed {
     bool valid = false;
     std::string text, type_oids;

@@ -274,7 +274,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
-    case StatementKind::kExplainRoute: co_return explain_route(*known, normal, statement, true);
+    case StatementKind::kExplainRoute: co_return explain_route(*known, normal, statement, {}, true);
     case StatementKind::kPlanned: break;
   }
   auto running = run_planned(known, text, statement, &normal);

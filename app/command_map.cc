@@ -91,7 +91,8 @@ void add_map(CLI::App& root, int& exit_code) {
   create.app->add_option("--key", values->key, "the key's type: bigint; or the types of its columns: text,int")
       ->required()
       ->delimiter(',');
-  create.app->add_option("--shardlets", values->shardlets, "hash: how many shardlets to begin with");
+  create.app->add_option("--shardlets", values->shardlets, "hash: how many shardlets to begin with")
+      ->check(CLI::Range(1, 65536));
   create.app->add_option("--on,--shards", values->shards, "hash: the shards that get them: s1,s2")
       ->delimiter(',');
 

@@ -85,6 +85,8 @@ class Loader {
   }
 
   void read_file() {
+    if (std::error_code none; std::filesystem::is_directory(sources_.file, none))
+      return problem(sources_.file, "is a folder, and no file");
     try {
       toml::table root = toml::parse_file(sources_.file);
       for (auto&& [name, node] : root) read_top(std::string(name.str()), node);

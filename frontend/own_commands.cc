@@ -240,7 +240,12 @@ struct Converter {
       case What::kShardMaps: made.what = Shown::kMaps; break;
       case What::kShardlets: made.what = Shown::kShardlets; break;
       case What::kShardedTables: made.what = Shown::kTables; break;
-      case What::kJob: made.name = std::string(s->job); [[fallthrough]];
+      case What::kJob: {
+        KG_TRY(const std::uint64_t id, job_id(s->job));
+        made.name = std::to_string(id);
+        made.what = Shown::kJobs;
+        break;
+      }
       case What::kJobs: made.what = Shown::kJobs; break;
       case What::kRouters: made.what = Shown::kRouters; break;
       case What::kPools: made.what = Shown::kPools; break;

@@ -116,6 +116,8 @@ class Session {
   bool leave_place();
   void put_away();
   bool take_up(ShardId shard);
+  bool take_back(ShardId shard);
+  io::Task<Status> catch_up(Place* place);
   void release_places();
   Result<executor::BackendPool*> pool_of(ShardId shard);
   void set_pool(ShardId shard, executor::BackendPool* pool);
@@ -125,7 +127,8 @@ class Session {
   void plan_begins();
   void plan_ends();
   [[nodiscard]] wire::TransactionStatus status() const;
-  io::Task<Result<executor::BackendLease>> acquire(executor::BackendPool* pool, executor::BackendLease first);
+  io::Task<Result<executor::BackendLease>> acquire(executor::BackendPool* pool, executor::BackendLease first,
+                                                   bool kept = false);
 
   // ---- the connection to the shard (session_backend.cc) ----
   io::Task<> obtain_backend();
@@ -224,6 +227,10 @@ class Session {
                                             const KnownStatement& known);
   Result<planner::Plan> plan_of_bind(PreparedText& prepared, const KnownStatement& known,
                                      const wire::BindMessage& bind);
+  std::span<const planner::Parameter> parameters_of(const PreparedText& prepared,
+                                                    const wire::BindValues& values);
+  Handled have_described(const PreparedTextRef& text);
+  static bool explains_parameters(const KnownStatement& known);
   Handled bind_portal(const wire::BindMessage& bind, const PreparedTextRef& text, planner::Plan plan);
   Portal* find_portal(std::string_view name);
   void describe_portal(Portal& portal);
@@ -343,7 +350,8 @@ class Session {
   [[nodiscard]] ShardId cursor_place(const parser::Statement& statement) const;
   void note_cursor(const parser::Statement& statement, ShardId shard);
   StatementEnd explain_route(const KnownStatement& known, const parser::Normaliser& normal,
-                             parser::Range statement, bool describe);
+                             parser::Range statement, std::span<const planner::Parameter> parameters,
+                             bool describe);
   static void append_route_description(std::string& out);
 
   // ---- plans (session_plan.cc) ----
@@ -454,6 +462,7 @@ class Session {
   executor::SettingsRef settings_ = executor::Settings::none();  // what this client has set
   executor::SettingsRef reported_ = executor::Settings::none();  // the parameter values it was told last
   std::vector<std::string> custom_settings_;
+  bool taken_back_ = false;    // the connection was kept, and lacks what was set since
   unsigned pins_ = 0;          // executor::PinReason
   std::uint32_t effects_ = 0;  // suspicions since the session's state was last looked at
 

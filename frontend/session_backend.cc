@@ -19,7 +19,7 @@ constexpr auto kControlTimeout = 10s;
 io::Task<> Session::obtain_backend() {
   canceled_ = false;
   const auto asked = Deadline::Clock::now();
-  auto acquiring = acquire(pool_, std::move(lease_));
+  auto acquiring = acquire(pool_, std::move(lease_), std::exchange(taken_back_, false));
   auto acquired = co_await std::move(acquiring);
   measured_.waited += Deadline::Clock::now() - asked;
   if (acquired) {
@@ -28,6 +28,7 @@ io::Task<> Session::obtain_backend() {
     begin_lease();
   } else {
     backend_error_ = std::move(acquired).error();
+    pins_ &= executor::kPinMode;
   }
   if (blocked_ == Blocked::kOnBackend) {
     blocked_ = Blocked::kNo;
@@ -40,8 +41,11 @@ io::Task<Status> Session::apply_settings(executor::Backend* backend) {
   if (backend->applied == settings_) co_return Status{};
   const std::string sql = executor::settings_change_sql(*backend->applied, *settings_);
   if (!sql.empty()) {
-    auto running = executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout));
+    std::string notifications;  // one that was kept may listen
+    auto running =
+        executor::run_control_query(backend, sql, &waiter_, Deadline::in(kControlTimeout), &notifications);
     auto done = co_await std::move(running);
+    if (!notifications.empty()) to_client_.compose() += notifications;
     if (!done) co_return fail(std::move(done).error());
   }
   backend->applied = settings_;
@@ -127,8 +131,12 @@ void Session::note_events() {
 
 bool Session::must_look() const {
   if (effects_ == 0 || lease_->status != wire::TransactionStatus::kIdle || unsynced_ > 0) return false;
-  // With a connection of its own there is nothing to find out, but that a RESET may have taken its name.
-  if ((pins_ & executor::kPinMode) != 0) return user_.has_application_name && (effects_ & kMaySet) != 0;
+  // With one connection of its own there is nothing to find out, but that a RESET may have taken its name. Of
+  // several each is to have what was set on another.
+  if ((pins_ & executor::kPinMode) != 0) {
+    if (routes() && worker_.map()->shards().size() > 1) return (effects_ & (kMaySet | kMayCall)) != 0;
+    return user_.has_application_name && (effects_ & kMaySet) != 0;
+  }
   return (effects_ & (kMaySet | kMayPin | kMayCall)) != 0 || (pins_ != 0 && (effects_ & kMayUnpin) != 0);
 }
 

@@ -130,7 +130,11 @@ Result<Place*> Session::place_at(ShardId shard) {
 // The session's connection to a shard, taken from its pool when there is none yet.
 io::Task<Result<Place*>> Session::join(ShardId shard) {
   KG_CO_TRY(Place * held, place_at(shard));
-  if (held != nullptr) co_return held;
+  if (held != nullptr) {
+    auto catching_up = catch_up(held);
+    KG_CO_CHECK(co_await std::move(catching_up));
+    co_return held;
+  }
   if (txn_.whole) co_return fail(joins_too_late(shard));
   if (txn_.sets_here) co_return fail(lacks_settings(shard));
   KG_CO_TRY(executor::BackendPool * pool, pool_of(shard));
@@ -143,8 +147,10 @@ io::Task<Result<Place*>> Session::join(ShardId shard) {
 
 // Any connection: of the transaction, when there is one.
 io::Task<Result<Place*>> Session::join_any() {
-  for (Place& place : away_) {
-    if (place.begun || !txn_.open) co_return &place;
+  for (const Place& place : away_) {
+    if (!place.begun && txn_.open) continue;
+    auto joining = join(place.shard);
+    co_return co_await std::move(joining);
   }
   auto joining = join(home());
   auto joined = co_await std::move(joining);
@@ -268,7 +274,7 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
-    case StatementKind::kExplainRoute: co_return explain_route(*known, normal, statement, true);
+    case StatementKind::kExplainRoute: co_return explain_route(*known, normal, statement, {}, true);
     case StatementKind::kPlanned: break;
   }
   auto running = run_planned(known, text, statement, &normal);

@@ -84,7 +84,8 @@ io::Task<StatementEnd> Session::advance_portal(std::string name, Portal* portal,
       co_return end;
     }
     case StatementKind::kExplainRoute:
-      co_return explain_route(*known, portal->statement->normal, portal->statement->range, false);
+      co_return explain_route(*known, portal->statement->normal, portal->statement->range,
+                              parameters_of(*portal->statement, portal->bind), false);
     case StatementKind::kNamed: {
       auto running = run_named(known, false, portal->bind.result_formats);
       StatementEnd end = co_await std::move(running);

@@ -3,6 +3,7 @@
 // else a client may send is judged here. What is not known to be harmless is refused.
 #include <algorithm>
 
+#include "base/sql_quote.h"
 #include "frontend/session.h"
 #include "parser/scanner.h"
 #include "shardmap/key_encoding.h"
@@ -100,6 +101,17 @@ std::vector<std::string> columns_of(const std::string& text, std::size_t columns
   return out;
 }
 
+// Those that a key without a map's name may be of: that have tables, and take it. All, when there is none such.
+std::vector<const shardmap::Mapping*> maps_meant_by(const shardmap::ShardMap& map, const std::string& key) {
+  std::vector<const shardmap::Mapping*> maps;
+  for (const shardmap::Mapping* mapping : map.mappings()) {
+    const shardmap::KeyTypes& types = mapping->key_types();
+    if (!map.tables_of(mapping->name()).empty() && shardmap::encode_key(types, columns_of(key, types.size())))
+      maps.push_back(mapping);
+  }
+  return maps.empty() ? map.mappings() : maps;
+}
+
 void append_setting_description(const parser::Show& show, std::string& out) {
   constexpr std::uint32_t kText = 25;
   const wire::Column column{
@@ -169,24 +181,26 @@ const planner::TenantGuard& Session::guard() {
   return mine.now;
 }
 
-// SET kintsugi.tenant: '42' where there is one map, 'tenants(42)' where there are more.
+// SET kintsugi.tenant: '42' where one map alone can be meant, 'tenants(42)' where several can.
 Status Session::set_tenant(const std::string& value) {
   const shardmap::ShardMap& map = *worker_.map();
   std::string name, key = value;
-  if (const std::size_t open = value.find('(');
-      open != std::string::npos && value.ends_with(')') && map.mapping(value.substr(0, open)) != nullptr) {
-    name = value.substr(0, open);
+  const std::size_t open = value.find('(');
+  std::string meant = open != std::string::npos && value.ends_with(')') ? value.substr(0, open) : "";
+  if (map.mapping(meant) == nullptr) meant = unquote_identifier(meant);
+  if (map.mapping(meant) != nullptr) {
+    name = meant;
     key = value.substr(open + 1, value.size() - open - 2);
   } else if (guarded_ && guarded_->bound) {
     name = guarded_->map;
   } else {
-    const auto maps = map.mappings();
-    if (maps.size() > 1 && open != std::string::npos && open > 0 && value.ends_with(')'))
-      return fail(sqlstate::kUndefinedObject, "shard map \"" + value.substr(0, open) + "\" does not exist",
+    if (map.mappings().size() > 1 && !meant.empty())
+      return fail(sqlstate::kUndefinedObject, "shard map \"" + meant + "\" does not exist",
                   "SHOW SHARD MAPS lists those that are there.");
+    const auto maps = maps_meant_by(map, key);
     if (maps.size() != 1) {
       return fail(sqlstate::kInvalidParameter,
-                  maps.empty() ? "there is no shard map" : "there are several shard maps",
+                  maps.empty() ? "there is no shard map" : "there are several shard maps with such a key",
                   maps.empty() ? "CREATE SHARD MAP makes one."
                                : "SET kintsugi.tenant = 'map(key)' says which is meant.");
     }

@@ -70,7 +70,15 @@ Session::Ready Session::ensure_backend(ShardId where) {
     if (!leave_place()) return Ready::kBlocked;
   }
   if (where == 0) where = away_.empty() ? home() : away_.front().shard;
-  if (take_up(where)) return ensure_begun();
+  if (take_back(where)) {
+    if (begun_ || lease_->applied == settings_) {
+      begin_lease();
+      return ensure_begun();
+    }
+    taken_back_ = true;
+    blocked_ = Blocked::kOnBackend;
+    return Ready::kBlocked;
+  }
   if (txn_.whole) {
     backend_error_ = joins_too_late(where);
     return Ready::kRejected;
@@ -167,6 +175,12 @@ void Session::put_away() {
 }
 
 bool Session::take_up(ShardId shard) {
+  if (!take_back(shard)) return false;
+  begin_lease();
+  return true;
+}
+
+bool Session::take_back(ShardId shard) {
   for (auto at = away_.begin(); at != away_.end(); ++at) {
     if (at->shard != shard) continue;
     set_pool(shard, at->pool);
@@ -175,10 +189,16 @@ bool Session::take_up(ShardId shard) {
     begun_ = at->begun;
     wrote_ = at->wrote;
     away_.erase(at);
-    begin_lease();
     return true;
   }
   return false;
+}
+
+// A connection that was kept gets what the client has set since on another one.
+io::Task<Status> Session::catch_up(Place* place) {
+  if (place->begun) co_return Status{};
+  auto applying = apply_settings(place->lease.get());
+  co_return co_await std::move(applying);
 }
 
 // The transaction has ended everywhere: what nothing holds goes back. The connection that is to be looked at
@@ -204,9 +224,10 @@ void Session::release_places() {
   }
 }
 
-// A connection with the client's settings. `first` is one that the pool gave already.
+// A connection with the client's settings. `first` is one that the pool gave already, or that was `kept` and
+// has what no other one has.
 io::Task<Result<executor::BackendLease>> Session::acquire(executor::BackendPool* pool,
-                                                          executor::BackendLease first) {
+                                                          executor::BackendLease first, bool kept) {
   constexpr int kTries = 3;
   executor::BackendLease lease = std::move(first);
   for (int attempt = 1;; ++attempt) {
@@ -225,7 +246,7 @@ io::Task<Result<executor::BackendLease>> Session::acquire(executor::BackendPool*
     if (applied) co_return lease;
     lease->broken = true;
     lease.release();
-    if (attempt == kTries) co_return fail(std::move(applied).error());
+    if (kept || attempt == kTries) co_return fail(std::move(applied).error());
   }
 }
 

@@ -34,6 +34,17 @@ namespace server = wire::server;
 
 constexpr auto kControlTimeout = 30s;
 
+// By name and type. A type that users have made has another number on each shard.
+bool same_columns(const std::string& before, const std::string& now) {
+  if (before.empty() || now.empty()) return before.empty() == now.empty();
+  const auto left = wire::read_row_description(before), right = wire::read_row_description(now);
+  if (!left || !right) return false;
+  return std::ranges::equal(*left, *right, [](const wire::Column& a, const wire::Column& b) {
+    const bool made = !is_built_in(a.type_oid) && !is_built_in(b.type_oid);
+    return a.name == b.name && a.type_modifier == b.type_modifier && (made || a.type_oid == b.type_oid);
+  });
+}
+
 std::string empty_message(char type) {
   std::string bytes;
   wire::append_empty(bytes, type);
@@ -67,6 +78,11 @@ const KnownStatement& Session::known_of(PreparedText& prepared, bool* unknown_na
     prepared.names = names_missing_ ? 0 : names_id;  // then it is looked up again
   }
   return *prepared.known;
+}
+
+// EXPLAIN (ROUTE) of a statement with $1: what is asked of a shard is the statement itself.
+bool Session::explains_parameters(const KnownStatement& known) {
+  return known.kind == StatementKind::kExplainRoute && known.tree->parameters() > 0;
 }
 
 bool Session::is_routers_own(const KnownStatement& known) {
@@ -121,7 +137,8 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     return Handled::kRejected;
   }
   if (is_routers_own(known)) {
-    if (status() != wire::TransactionStatus::kFailed || may_end_failure(known)) return Handled::kDone;
+    if (status() != wire::TransactionStatus::kFailed || may_end_failure(known))
+      return explains_parameters(known) ? have_described(*text) : Handled::kDone;
     reject_extended(aborted());
     return Handled::kRejected;
   }
@@ -163,9 +180,21 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
     return Handled::kPass;
   }
   if (std::holds_alternative<planner::Hold>(*plan)) return Handled::kPass;  // Bind will wait
-  if (prepared.described) return Handled::kDone;
+  return have_described(*text);
+}
+
+// kDone: a shard has said what its parameters and columns are, and they are as the client knows them. kBlocked:
+// it is asked, and the message comes again.
+Session::Handled Session::have_described(const PreparedTextRef& text) {
+  if (text->described && text->described_as_of == worker_.routing().version) {
+    if (!text->changed) return Handled::kDone;
+    reject_extended({.sqlstate = std::string(sqlstate::kNotSupported),
+                     .message = "cached plan must not change result type"},
+                    "RevalidateCachedQuery");
+    return Handled::kRejected;
+  }
   if (lease_ && !leave_place()) return Handled::kBlocked;
-  describing_ = *text;
+  describing_ = text;
   start_errand({.kind = Errand::kDescribe});
   return Handled::kBlocked;
 }
@@ -187,6 +216,12 @@ std::optional<ShardId> Session::shard_of_next_bind(const wire::ParseMessage& mes
 Result<planner::Plan> Session::plan_of_bind(PreparedText& prepared, const KnownStatement& known,
                                             const wire::BindMessage& bind) {
   KG_TRY(const wire::BindValues values, wire::read_bind_values(bind));
+  return plan_of(known, prepared.normal, prepared.range.begin, parameters_of(prepared, values));
+}
+
+// Good until the next call.
+std::span<const planner::Parameter> Session::parameters_of(const PreparedText& prepared,
+                                                           const wire::BindValues& values) {
   std::vector<planner::Parameter>& parameters = worker_.parameters_scratch;
   parameters.clear();
   for (std::size_t i = 0; i < values.values.size(); ++i) {
@@ -199,7 +234,7 @@ Result<planner::Plan> Session::plan_of_bind(PreparedText& prepared, const KnownS
     }
     parameters.push_back(parameter);
   }
-  return plan_of(known, prepared.normal, prepared.range.begin, parameters);
+  return parameters;
 }
 
 // Bind. kPass: it goes to `where`.
@@ -253,8 +288,11 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     return Handled::kRejected;
   }
   if (is_routers_own(known)) {
-    if (status() != wire::TransactionStatus::kFailed || may_end_failure(known))
+    if (status() != wire::TransactionStatus::kFailed || may_end_failure(known)) {
+      if (explains_parameters(known))
+        if (const Handled done = have_described(text); done != Handled::kDone) return done;
       return bind_portal(bind, text, {});
+    }
     reject_extended(aborted());
     return Handled::kRejected;
   }
@@ -289,12 +327,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     if (!portals_.empty()) portals_.erase(std::string(bind.portal));
     return Handled::kPass;
   }
-  if (!prepared.described) {
-    if (lease_ && !leave_place()) return Handled::kBlocked;
-    describing_ = text;
-    start_errand({.kind = Errand::kDescribe});
-    return Handled::kBlocked;
-  }
+  if (const Handled done = have_described(text); done != Handled::kDone) return done;
   return bind_portal(bind, text, std::move(*plan));
 }
 
@@ -384,6 +417,12 @@ ShardId Session::knows_it(PreparedText& prepared) {
 // numbers of types that users have made, of which the catalogue knows the home shard's.
 io::Task<> Session::describe_statement(PreparedTextRef text) {
   bool at_home = text->known != nullptr && text->known->analysis && planner::needs_home(*text->known->analysis);
+  const bool explains = text->known != nullptr && explains_parameters(*text->known);
+  std::string asked = text->text;
+  if (explains) {
+    const parser::Range body = text->known->tree->get<parser::Explain>()->body_range;
+    asked = asked.substr(text->range.begin + body.begin, body.end - body.begin);
+  }
   for (;;) {
     auto joining = at_home ? join(home()) : join_any();
     auto place = co_await std::move(joining);
@@ -402,7 +441,7 @@ io::Task<> Session::describe_statement(PreparedTextRef text) {
       }
     }
     auto describing =
-        executor::describe_on(backend, text->text, text->type_oids, &waiter_, Deadline::in(kControlTimeout));
+        executor::describe_on(backend, asked, text->type_oids, &waiter_, Deadline::in(kControlTimeout));
     auto description = co_await std::move(describing);
     if (!description) {
       backend_error_ = std::move(description).error();
@@ -413,6 +452,11 @@ io::Task<> Session::describe_statement(PreparedTextRef text) {
         !std::ranges::all_of(description->parameter_types, is_built_in)) {
       at_home = true;
       continue;
+    }
+    text->described_as_of = worker_.routing().version;
+    if (text->described) {  // a definition may have given it others since
+      text->changed = !explains && !same_columns(text->row_description, description->row_description);
+      co_return;
     }
     text->types = std::move(description->parameter_types);
     text->row_description = std::move(description->row_description);

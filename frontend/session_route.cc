@@ -195,8 +195,9 @@ void Session::append_route_description(std::string& out) {
 }
 
 StatementEnd Session::explain_route(const KnownStatement& known, const parser::Normaliser& normal,
-                                    parser::Range statement, bool describe) {
-  auto plan = plan_on_map(known, normal, statement.begin, {});
+                                    parser::Range statement, std::span<const planner::Parameter> parameters,
+                                    bool describe) {
+  auto plan = plan_on_map(known, normal, statement.begin, parameters);
   if (!plan) return StatementEnd::refused(plan.error());
   const parser::Range body = known.tree->get<parser::Explain>()->body_range;
   const std::string_view own = normal.text().substr(statement.begin + body.begin, body.end - body.begin);

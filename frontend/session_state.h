@@ -107,6 +107,8 @@ struct PreparedText {
   std::uint64_t version = 0, names = 0;
   // What a shard has said of it.
   bool described = false;
+  bool changed = false;               // its columns are others by now
+  std::uint64_t described_as_of = 0;  // the routing's version
   std::vector<std::uint32_t> types;
   std::string row_description;  // its body; empty: no rows
 };

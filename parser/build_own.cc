@@ -56,6 +56,7 @@ StatementBody TreeBuilder::own(G::OwnStatementContext* c) {
     if (c->num != nullptr) {
       const std::string_view digits = written(range(c->num));
       std::from_chars(digits.data(), digits.data() + digits.size(), made->shardlets);
+      if (made->shardlets == 0) refuse(c->num, "a map is made with one shardlet or more");
     }
     made->shards = own_names(c->shards);
     made->if_not_exists = c->ine != nullptr;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/sql_quote.h"
 #include "base/suggest.h"
 #include "planner/key_constraints.h"
 #include "planner/serial_type.h"
@@ -85,15 +86,10 @@ std::optional<shardmap::Table> Utilities::placement(const parser::CreateTable& t
   const std::string& setting = analyzer_.names().shard_new_tables;
   const std::size_t open = setting.find('(');
   if (open == std::string::npos || setting.back() != ')') return std::nullopt;  // refused before
-  const auto trimmed = [](std::string text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '"')) text.erase(0, 1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '"')) text.pop_back();
-    return text;
-  };
-  made.map = trimmed(setting.substr(0, open));
+  made.map = unquote_identifier(setting.substr(0, open));
   std::string columns = setting.substr(open + 1, setting.size() - open - 2) + ",";
   for (std::size_t at = 0, comma = 0; (comma = columns.find(',', at)) != std::string::npos; at = comma + 1)
-    made.key.push_back(trimmed(columns.substr(at, comma - at)));
+    made.key.push_back(unquote_identifier(columns.substr(at, comma - at)));
   for (const std::string& key : made.key)
     if (std::none_of(table.columns.begin(), table.columns.end(),
                      [&](const parser::ColumnDefinition& column) { return column.name.text == key; }))

@@ -599,6 +599,58 @@ tenant_key = ""
         finally:
             fixed.close()
 
+    def test_11c_a_setting_holds_on_each_connection_that_a_client_keeps(self):
+        """In session pooling all are kept; in transaction pooling those on which it holds something, as a lock is."""
+        keeping = House(PROGRAM, shards=3)
+        try:
+            for mode in ("transaction", "session"):
+                keeping.stop()
+                path = pathlib.Path(keeping.data, "kintsugi.toml")
+                path.write_text(re.sub(r"\[pool\]\n.*\n", "", path.read_text()) + f'[pool]\nmode = "{mode}"\n')
+                keeping.start()
+                with keeping.sql() as admin:
+                    if mode == "transaction":
+                        for n in (1, 2, 3):
+                            admin.execute(f"CREATE SHARD s{n} DSN '{keeping.dsn(n)}'")
+                        admin.execute("CREATE SHARD MAP tenants BY RANGE (bigint)")
+                        for n, low, high in ((1, "MINVALUE", 1000), (2, 1000, 2000), (3, 2000, "MAXVALUE")):
+                            admin.execute(f"CREATE SHARDLET t{n} OF tenants FOR VALUES FROM ({low}) TO ({high}) ON SHARD s{n}")
+                        admin.execute("CREATE TABLE seen (tenant_id bigint PRIMARY KEY, at timestamptz) SHARD BY tenants (tenant_id)")
+                        admin.execute("INSERT INTO seen SELECT unnest(ARRAY[1, 1500, 2500]), '2024-01-01 00:00+00'")
+                with keeping.sql() as c, self.subTest(mode):
+                    for tenant in (1, 1500, 2500):
+                        c.execute(f"SELECT pg_advisory_lock({tenant}) FROM seen WHERE tenant_id = {tenant}")
+
+                    def told():
+                        one = "SELECT current_setting('my.own', true), at::text FROM seen WHERE tenant_id = %s"
+                        by_key = {c.execute(one, [tenant]).fetchone() for tenant in (1, 1500, 2500)}
+                        return by_key | set(c.execute("SELECT current_setting('my.own', true), at::text FROM seen WHERE at IS NOT NULL").fetchall())
+
+                    c.execute("SET timezone = 'Asia/Tokyo'")
+                    c.execute("SET my.own = 'x'")
+                    self.assertEqual(c.execute("SHOW my.own").fetchone(), ("x",))
+                    self.assertEqual(told(), {("x", "2024-01-01 09:00:00+09")})
+                    c.execute("SELECT 1 FROM seen WHERE tenant_id = 2500")
+                    c.execute("SET my.own = 'y'")
+                    self.assertEqual(told(), {("y", "2024-01-01 09:00:00+09")})
+                    with c.transaction():
+                        c.execute("SELECT 1 FROM seen WHERE tenant_id = 1500")
+                        c.execute("SET timezone = 'UTC'")
+                        self.assertEqual(told(), {("y", "2024-01-01 00:00:00+00")})
+                    self.assertEqual(told(), {("y", "2024-01-01 00:00:00+00")})
+                    c.execute("SET search_path = nowhere")
+                    for where in ("", " WHERE tenant_id = 1", " WHERE tenant_id = 2500"):
+                        with self.assertRaises(psycopg.errors.UndefinedTable):
+                            c.execute("SELECT count(*) FROM seen" + where)
+                    c.execute("RESET search_path")
+                    self.assertEqual(len(told()), 1)
+                    # The locks are where they were.
+                    for n, tenant in ((1, 1), (2, 1500), (3, 2500)):
+                        with keeping.shard(n) as shard:
+                            self.assertEqual(shard.execute("SELECT pg_try_advisory_lock(%s)", [tenant]).fetchone(), (False,))
+        finally:
+            keeping.close()
+
     def test_12_each_command_has_a_help_page(self):
         for words in ("serve", "demo", "version", "check-config", "shard list", "shard add", "shard set", "shard remove", "map list", "map create",
                       "map drop", "map show", "map export", "map import", "table list", "table shard", "table replicate", "table unshard", "lookup",

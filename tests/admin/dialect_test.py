@@ -32,9 +32,9 @@ def names(cursor):
 class Dialect(unittest.TestCase):
     maxDiff = None
 
-    def refused(self, sql, sqlstate, pattern=".", connection=None):
+    def refused(self, sql, sqlstate, pattern=".", connection=None, parameters=None):
         with self.assertRaises(psycopg.Error) as caught:
-            (connection or admin).execute(sql)
+            (connection or admin).execute(sql, parameters)
         self.assertEqual(caught.exception.sqlstate, sqlstate, caught.exception)
         self.assertRegex(str(caught.exception), pattern)
         return caught.exception.diag
@@ -98,6 +98,7 @@ class Dialect(unittest.TestCase):
         self.assertEqual(len(docs), 64)
         self.assertEqual({shard: sum(1 for s in docs.values() if s[2] == shard) for shard in ("s1", "s2")}, {"s1": 32, "s2": 32})
         self.assertEqual(admin.execute("DROP SHARD MAP docs").statusmessage, "DROP SHARD MAP")
+        self.refused("CREATE SHARD MAP docs BY HASH (uuid) SHARDLETS 0", "42601", "one shardlet or more")
         self.assertEqual(admin.execute("CREATE SHARDLET a OF tenants FOR VALUES FROM (MINVALUE) TO (1000) ON SHARD s1").statusmessage,
                          "CREATE SHARDLET")
         admin.execute("CREATE SHARDLET z OF tenants FOR VALUES FROM (1000) TO (2000) ON SHARD s2")
@@ -249,6 +250,7 @@ class Dialect(unittest.TestCase):
         wait_until("its end", lambda: admin.execute(f"SHOW JOB {job}").fetchone()[3] == "done", 40)
         self.assertEqual(self.shardlets()[name][2], to)
         self.refused("SHOW JOB 4711", "42704")
+        self.refused("SHOW JOB '1 or so'", "42704", 'job "1 or so" does not exist')
         self.refused("CANCEL JOB 4711", "42704")
         self.refused(f"CANCEL JOB {job}", "55000")
 
@@ -269,6 +271,13 @@ class Dialect(unittest.TestCase):
         plan = "\n".join(row[0] for row in admin.execute("EXPLAIN (ROUTE) SELECT tenant_id, count(*) FROM orders GROUP BY 1 ORDER BY 2").fetchall())
         self.assertRegex(plan, "tier [23]")
         self.assertIn("tier 1", admin.execute("EXPLAIN (ROUTE) SELECT * FROM orders WHERE tenant_id = 1").fetchone()[0])
+        # As drivers send what stands in the query for a value.
+        shards = {1: self.shardlets()[next(n for n, s in self.shardlets().items() if s[0] == "MINVALUE")][2], 1500: self.shardlets()["z"][2]}
+        for tenant, shard in shards.items():
+            for how in ({}, {"prepare": True}, {"binary": True}):
+                cursor = admin.execute("EXPLAIN (ROUTE) SELECT * FROM orders WHERE tenant_id = %s AND note = %s", (tenant, "x"), **how)
+                self.assertRegex(cursor.fetchone()[0], f"^tier 1: route to {shard}, ")
+        self.refused("EXPLAIN (ROUTE) SELECT nothing FROM orders WHERE tenant_id = %s", "42703", parameters=(1,))
         before = admin.execute("SELECT count(*) FROM orders").fetchone()
         admin.execute("EXPLAIN (ROUTE) DELETE FROM orders")
         self.assertEqual(admin.execute("SELECT count(*) FROM orders").fetchone(), before, "runs nothing")
@@ -316,6 +325,11 @@ class Dialect(unittest.TestCase):
                 session.execute("SET LOCAL kintsugi.shard_new_tables = 'regions(code)'")
                 self.assertEqual(session.execute("SHOW kintsugi.shard_new_tables").fetchone(), ("regions(code)",))
             self.assertEqual(session.execute("SHOW kintsugi.shard_new_tables").fetchone(), ("",))
+            # regions has no table: a key alone is one of tenants.
+            for value in ("7", "tenants(7)", "tenants (7)", '"tenants"(7)'):
+                session.execute(f"SET kintsugi.tenant = '{value}'")
+                self.assertEqual(session.execute("SHOW kintsugi.tenant").fetchone(), ("tenants(7)",))
+            session.execute("RESET kintsugi.tenant")
             self.refused("SET kintsugi.tenant = 'tennants(7)'", "42704", 'shard map "tennants" does not exist', connection=session)
 
     def test_07d_analyze_of_everything_does_not_wait_for_itself(self):

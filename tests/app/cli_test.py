@@ -94,6 +94,7 @@ class Cli(unittest.TestCase):
             ("help", "shard", "lsit"): "'lsit' is not a command (did you mean list?)",
             ("moev", "--help"): "'moev' is not a command (did you mean move?)",
             ("shard", "lsit", "-h"): "'lsit' is not a command (did you mean list?)",
+            ("map", "create", "x", "--by", "hash", "--key", "int", "--shardlets", "-1"): "--shardlets",
             ("check-config",): "FILE is required",
             ("check-config", "a", "b"): "'b' is one word too many",
         }.items():
@@ -154,6 +155,13 @@ class Cli(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn(f"{path}:2: {section}.tls_cert stands alone", err)
             self.assertIn(f'{section}.tls_cert: cannot read "/nowhere.pem"', err)
+
+    def test_a_folder_is_no_configuration(self):
+        folder = self.folder()
+        for command in (("check-config", folder), ("serve", "--config", folder)):
+            code, out, err = self.run_program(*command)
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(f"{folder}: is a folder, and no file", err)
 
     def test_check_config_of_no_file(self):
         code, _, err = self.run_program("check-config", "/none/kintsugi.toml")

@@ -58,6 +58,24 @@ class FirstHour(unittest.TestCase):
         for statement in ("SET kintsugi.tennant = '1'", "SET LOCAL kintsugi.shard_new_table = 'x'", "SELECT set_config('kintsugi.typo', '1', false)"):
             self.refuses(statement, "42602", "invalid configuration parameter name", "kintsugi.shard_new_tables")
 
+    def test_what_is_prepared_has_the_columns_that_it_was_described_with(self):
+        self.table("shape", columns="id int")
+        self.db.execute("INSERT INTO shape VALUES (1, 1), (1500, 2), (2500, 3)")
+        self.db.execute("CREATE VIEW shape_view AS SELECT tenant_id, id FROM shape")
+        with self.house.sql() as c:
+            for name in ("shape", "shape_view"):
+                self.assertEqual(c.execute(f"SELECT * FROM {name} ORDER BY id", prepare=True).fetchall(), [(1, 1), (1500, 2), (2500, 3)])
+            c.execute("CREATE OR REPLACE VIEW shape_view AS SELECT tenant_id, id, 'x' AS more FROM shape")
+            c.execute("ALTER TABLE shape ADD COLUMN more text DEFAULT 'x'")
+            for name in ("shape", "shape_view"):
+                for _ in range(2):
+                    with self.assertRaises(psycopg.errors.FeatureNotSupported) as caught:
+                        c.execute(f"SELECT * FROM {name} ORDER BY id", prepare=True)
+                    self.assertEqual(caught.exception.diag.message_primary, "cached plan must not change result type")
+                self.assertEqual(c.execute(f"SELECT * FROM {name} ORDER BY id", prepare=False).fetchall(), [(1, 1, "x"), (1500, 2, "x"), (2500, 3, "x")])
+        self.db.execute("DROP VIEW shape_view")
+        self.db.execute("DROP TABLE shape")
+
     def test_what_a_session_has_defined_hides_other_tables_at_once(self):
         self.table("seen", columns="id int")
         self.db.execute("INSERT INTO seen VALUES (1, 1), (1500, 2), (2500, 3)")

@@ -39,7 +39,7 @@ Deadline shard_deadline(Deadline deadline) {
   return deadline.sooner(Deadline::in(kShardDeadline));
 }
 
-// What is enough for a local map of any size, at a fifth of a millisecond an entry.
+// What is enough for a local map of any size, at a millisecond an entry.
 Deadline time_for(const ShardMap& map, ShardId id) {
   std::size_t entries = 0;
   for (const Mapping* mapping : map.mappings()) {
@@ -47,7 +47,7 @@ Deadline time_for(const ShardMap& map, ShardId id) {
       if (shard == id) entries += count;
     }
   }
-  return Deadline::in(kShardDeadline + milliseconds(entries / 5));
+  return Deadline::in(kShardDeadline + milliseconds(entries));
 }
 
 Error unreachable(const std::string& shard, const Error& cause) {

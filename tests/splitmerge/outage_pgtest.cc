@@ -37,9 +37,11 @@ class SmallDisk {
   [[nodiscard]] bool mounted() const { return mounted_; }
   [[nodiscard]] std::string space() const { return path_ + "/space"; }
   void fill() const {
-    std::ofstream filler(path_ + "/filler", std::ios::binary);
-    const std::string block(4096, 'x');
-    while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    for (const std::size_t size : {1U << 20, 4096U}) {  // a job is under way: quickly, then to the last block
+      std::ofstream filler(path_ + "/filler", std::ios::binary | std::ios::app);
+      const std::string block(size, 'x');
+      while (filler.write(block.data(), static_cast<std::streamsize>(size)).flush()) {
+      }
     }
   }
   void make_room() const { std::filesystem::remove(path_ + "/filler"); }
@@ -92,6 +94,7 @@ TEST_F(FullDiskTest, WhileTheRowsAreCopied) {
   disk_->fill();
   const JobInfo job = must(jobs().wait(id, soon()));
   expect_failed(job, "s1", "shard \"s2\"");
+  ASSERT_TRUE(job.error);
   EXPECT_EQ(job.error->sqlstate, "53100") << story(job);
   EXPECT_NE(job.error->hint.find("RESUME JOB"), std::string::npos) << story(job);
   EXPECT_TRUE(rows(2, "stock").empty());

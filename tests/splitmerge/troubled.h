@@ -52,7 +52,7 @@ class Troubled : public Moving {
   // Is copying, and has not come to the end of it.
   std::uint64_t move_that_copies(const std::string& target, const JobRunnerOptions& with = options()) {
     start_runner(with);
-    const std::uint64_t id = slow_move(target, 200000);
+    const std::uint64_t id = slow_move(target, 100000);
     until_copying(id);
     return id;
   }

@@ -10,7 +10,7 @@
 namespace kintsugi::frontend {
 namespace {
 
-constexpr auto kThreadPatience = std::chrono::seconds(1);
+constexpr auto kThreadPatience = std::chrono::seconds(3);  // on a machine that has much to do
 constexpr int kMaxThreads = 256;  // a session's number has eight bits for its thread
 
 Result<std::shared_ptr<const io::TlsContext>> load_tls(const ServerConfig& config) {

@@ -110,7 +110,12 @@ io::Task<> Session::run_errand() {
   }
   if (!txn_.open) release_places();
   if (look_effects_ != 0) {
-    // The statement may have left something in its session there.
+    // The statement may have left something in its session there. What was set elsewhere since comes first, or
+    // the look would take it to be gone.
+    if (auto place = place_at(look_at_); place && *place != nullptr) {
+      auto catching_up = catch_up(*place);
+      if (const Status caught = co_await std::move(catching_up); !caught) (*place)->lease->broken = true;
+    }
     if (take_up(look_at_)) note_execution(look_effects_);
     look_effects_ = 0;
   }

@@ -17,6 +17,7 @@ CommandQueue::~CommandQueue() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     left.swap(items_);
+    for (const Ticket& ticket : running_) *ticket = true;
   }
   changed_.notify_all();
   for (Item& item : left) item.on_done(fail(sqlstate::kAdminShutdown, "the router is shutting down"));
@@ -40,7 +41,7 @@ CommandQueue::Ticket CommandQueue::submit(Work work, Deadline deadline, Done on_
     return ticket;
   }
   items_.push_back(
-      {std::move(work), {.deadline = deadline, .epoch = {}, .canceled = ticket}, std::move(on_done)});
+      {std::move(work), {.deadline = deadline, .epoch = {}, .canceled = ticket}, ticket, std::move(on_done)});
   if (idle_ < items_.size() && threads_.size() < kThreadsMax) threads_.emplace_back([this] { serve(); });
   lock.unlock();
   changed_.notify_one();
@@ -57,6 +58,8 @@ void CommandQueue::serve() {
     if (items_.empty()) return;
     Item item = std::move(items_.front());
     items_.pop_front();
+    const Ticket ticket = item.ticket;
+    running_.push_back(ticket);
     lock.unlock();
     if (*item.run.canceled) {
       item.on_done(fail(sqlstate::kQueryCanceled, "canceling statement due to user request"));
@@ -67,6 +70,7 @@ void CommandQueue::serve() {
     }
     item = {};
     lock.lock();
+    std::erase(running_, ticket);
   }
 }
 

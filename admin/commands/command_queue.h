@@ -29,7 +29,7 @@ class CommandQueue {
   using Ticket = std::shared_ptr<std::atomic<bool>>;
 
   explicit CommandQueue(std::shared_ptr<const Surroundings> surroundings);
-  ~CommandQueue();  // what waits is answered with 57P01; what runs is waited for
+  ~CommandQueue();  // what waits is answered with 57P01; what runs is canceled and waited for
   CommandQueue(const CommandQueue&) = delete;
   CommandQueue& operator=(const CommandQueue&) = delete;
 
@@ -40,6 +40,7 @@ class CommandQueue {
   struct Item {
     Work work;
     CommandRun run;
+    Ticket ticket;
     Done on_done;
   };
   void serve();
@@ -48,6 +49,7 @@ class CommandQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> items_;
+  std::vector<Ticket> running_;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
   bool stop_ = false;

@@ -306,8 +306,8 @@ class Console(unittest.TestCase):
         self.assertEqual(page.run("document.activeElement.dataset.shardlet"), name)
         # A key that is looked up leads to its shardlet as well.
         page.run("{ const s = document.querySelector('[aria-label=map]'); s.value = 'visits'; s.dispatchEvent(new Event('change')) }")
-        page.run("document.querySelector('#key').value = ''")
         page.click("#key")
+        page.run("document.querySelector('#key').select()")
         page.type("4711")
         page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
         page.wait("document.querySelector('#found button.link') && document.querySelector('#found').textContent.includes('visits_')")
@@ -330,8 +330,8 @@ class Console(unittest.TestCase):
 
         def look_up(name, key):
             page.run(f"{{ const s = document.querySelector('[aria-label=map]'); s.value = '{name}'; s.dispatchEvent(new Event('change')) }}")
-            page.run("document.querySelector('#key').value = ''")
             page.click("#key")
+            page.run("document.querySelector('#key').select()")
             page.type(key)
             page.key("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
 

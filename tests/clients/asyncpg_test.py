@@ -8,7 +8,7 @@ import uuid
 
 import asyncpg
 
-from harness import main, scaled, scenario
+from harness import PATIENCE, main, scaled, scenario
 from postgres import DATABASE, PASSWORD, USER, wait_until
 
 
@@ -16,7 +16,7 @@ def asynchronous(function):
     """The scenario's body as a coroutine."""
 
     def run_it(run):
-        asyncio.run(asyncio.wait_for(function(run), 55))
+        asyncio.run(asyncio.wait_for(function(run), 55 * PATIENCE))
 
     run_it.__name__, run_it.__doc__ = function.__name__, function.__doc__
     return run_it

@@ -33,6 +33,7 @@ from recorder import Recorder
 from systems import Direct, Kintsugi, PgBouncer
 
 LOAD = float(os.environ.get("KINTSUGI_LOAD", "1"))
+PATIENCE = 3  # what hangs is ended; a slow machine is not
 SUT = os.environ.get("KINTSUGI_SUT", "kintsugi")
 PROGRAM = os.environ.get("KINTSUGI_PROGRAM", "")
 SANITIZER_WORDS = "AddressSanitizer", "ThreadSanitizer", "LeakSanitizer", "runtime error:", "INVARIANT"
@@ -294,7 +295,7 @@ def main(**cluster_options):
             if options.only and options.only not in name:
                 continue
             ran += 1
-            limit = int(entry["seconds"] / min(1, max(LOAD, 0.2)))
+            limit = int(PATIENCE * entry["seconds"] / min(1, max(LOAD, 0.2)))
             start = time.monotonic()
             signal.alarm(limit)
             faulthandler.dump_traceback_later(limit + 30, exit=True)

@@ -5,7 +5,7 @@ import re
 import subprocess
 import tempfile
 
-from harness import LOAD, main, scenario
+from harness import LOAD, PATIENCE, main, scenario
 from postgres import DATABASE, PASSWORD, USER
 
 DRIVER = "/usr/share/java/postgresql.jar"
@@ -48,7 +48,7 @@ def java(run, name):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=85,
+        timeout=85 * PATIENCE,
     )
     run.note(f"status {done.returncode}")
     for line in done.stdout.splitlines():

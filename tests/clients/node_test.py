@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import LOAD, main, scenario
+from harness import LOAD, PATIENCE, main, scenario
 from postgres import DATABASE, PASSWORD, USER
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "node")
@@ -48,7 +48,7 @@ def node(run, name):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=55,
+        timeout=55 * PATIENCE,
     )
     run.note(f"status {done.returncode}")
     for line in done.stdout.splitlines():

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from harness import main, scaled, scenario
+from harness import PATIENCE, main, scaled, scenario
 from postgres import BIN
 
 TABLES = "pgbench_accounts", "pgbench_branches", "pgbench_tellers"
@@ -11,7 +11,7 @@ TABLES = "pgbench_accounts", "pgbench_branches", "pgbench_tellers"
 
 def pgbench(run, *arguments):
     done = subprocess.run(
-        [f"{BIN}/pgbench", *arguments], capture_output=True, text=True, timeout=100, env=run.environment()
+        [f"{BIN}/pgbench", *arguments], capture_output=True, text=True, timeout=100 * PATIENCE, env=run.environment()
     )
     run.note(" ".join(arguments[:-1] if arguments[-1].startswith("/") else arguments), done.returncode)
     if done.returncode or "aborted" in done.stderr:

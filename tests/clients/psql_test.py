@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from harness import main, scaled, scenario
+from harness import PATIENCE, main, scaled, scenario
 from postgres import BIN
 
 
@@ -16,7 +16,7 @@ def psql(run, script, *arguments, stdin=None, **environment):
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=50,
+        timeout=50 * PATIENCE,
         env=run.environment(**environment),
     )
     text = re.sub(r'server at "127.0.0.1", port \d+', 'server at "127.0.0.1", port PORT', done.stdout)
@@ -261,7 +261,7 @@ def dump_and_restore(run):
         [f"{BIN}/pg_dump", "--no-sync", "--schema=public"],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=50 * PATIENCE,
         env=run.environment(),
     )
     run.note(done.returncode, done.stderr)

@@ -11,7 +11,7 @@ namespace kintsugi::frontend {
 namespace {
 
 constexpr auto kThreadPatience = std::chrono::seconds(3);  // on a machine that has much to do
-constexpr int kMaxThreads = 256;  // a session's number has eight bits for its thread
+constexpr int kMaxThreads = 256;                           // a session's number has eight bits for its thread
 
 Result<std::shared_ptr<const io::TlsContext>> load_tls(const ServerConfig& config) {
   if (config.tls_cert.empty() && config.tls_key.empty()) return std::shared_ptr<const io::TlsContext>();

@@ -39,15 +39,19 @@ Deadline shard_deadline(Deadline deadline) {
   return deadline.sooner(Deadline::in(kShardDeadline));
 }
 
-// What is enough for a local map of any size, at a millisecond an entry.
-Deadline time_for(const ShardMap& map, ShardId id) {
+// What is enough for a local map of any size, at a millisecond an entry: of those that are there, and may have
+// to go, and of those that are to be there.
+Deadline time_for(LocalMap& local, const ShardMap& map, ShardId id, Deadline deadline) {
   std::size_t entries = 0;
   for (const Mapping* mapping : map.mappings()) {
     for (const auto& [shard, count] : mapping->shards()) {
       if (shard == id) entries += count;
     }
   }
-  return Deadline::in(kShardDeadline + milliseconds(entries));
+  // None when its schema is lost; that is told by who reads it.
+  const auto there = local.session().query("SELECT count(*) FROM kintsugi.owned", {}, shard_deadline(deadline));
+  if (there) entries += std::stoull(there->at(0).at(0).value_or("0"));
+  return deadline.sooner(Deadline::in(kShardDeadline + milliseconds(entries)));
 }
 
 Error unreachable(const std::string& shard, const Error& cause) {
@@ -221,7 +225,7 @@ Status MapChange::bring_into_step(const StoredMap& stored, ShardId id, const std
   if (shard != nullptr && !shard->identity.empty()) {
     auto local = LocalMap::connect(shard->dsn, shard_deadline(deadline));
     if (!local) return fail(unreachable(shard->name, local.error()));
-    KG_CHECK(local->bring_to(*stored.map, *shard, deadline.sooner(time_for(*stored.map, id))));
+    KG_CHECK(local->bring_to(*stored.map, *shard, time_for(*local, *stored.map, id, deadline)));
     failpoint("after local map");
   }
   // A later note for this shard stays; that is no error here.

@@ -10,6 +10,7 @@
 #include "shardmap/json.h"
 #include "shardmap/key_predicate.h"
 #include "shardmap/local_map.h"
+#include "shardmap/lock_attempt.h"
 #include "shardmap/map_feed.h"
 #include "shardmap/pg_session.h"
 #include "shardmap/table_check.h"
@@ -92,21 +93,9 @@ std::string body_of(const Table& table, bool placed, const std::string& lock) {
 
 // ---- the guard on one shard ----
 
-// One attempt. False: the lock was not to be had, and nothing has changed.
-Result<bool> attempt(PgSession& session, const std::string& script, milliseconds lock_timeout) {
-  const Deadline deadline = Deadline::in(kShardDeadline);
-  const Status done = session.script("BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = " +
-                                         std::to_string(lock_timeout.count()) + "; " + script + "; COMMIT",
-                                     deadline);
-  if (done) return true;
-  if (session.good()) (void)session.run("ROLLBACK", {}, deadline);
-  if (done.error().sqlstate == "55P03" || done.error().sqlstate == "40P01") return false;
-  return fail(done.error());
-}
-
 Result<bool> attempts(PgSession& session, const std::string& script, Deadline end) {
   for (milliseconds lock_timeout = kLockFirst;; lock_timeout = std::min(2 * lock_timeout, kLockMost)) {
-    KG_TRY(const bool done, attempt(session, script, lock_timeout));
+    KG_TRY(const bool done, attempt_with_locks(session, script, lock_timeout, Deadline::in(kShardDeadline)));
     if (done) return true;
     if (end.sooner(Deadline::in(2 * lock_timeout)) == end) return false;
     std::this_thread::sleep_for(lock_timeout);

@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "base/sql_quote.h"
+#include "shardmap/lock_attempt.h"
 
 namespace kintsugi::splitmerge {
 namespace {
 
+using shardmap::attempt_with_locks;
 using shardmap::PgRow;
 using shardmap::PgSession;
 using shardmap::SqlValue;
 
-constexpr std::string_view kLockNotAvailable = "55P03";
-constexpr std::string_view kDeadlock = "40P01";
 constexpr std::string_view kUndefinedTable = "42P01";
 constexpr std::string_view kUndefinedObject = "42704";
 
@@ -24,20 +24,6 @@ std::string lock_of(const FenceSpec& fence) {
   std::string names;
   for (const MovedTable& table : *fence.tables) names += (names.empty() ? "" : ", ") + table.name;
   return names.empty() ? "" : "LOCK TABLE " + names + " IN SHARE ROW EXCLUSIVE MODE; ";
-}
-
-std::string begin(std::chrono::milliseconds lock_timeout) {
-  return "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = " +
-         std::to_string(lock_timeout.count()) + "; ";
-}
-
-// Sent as one text: no round trip while writers wait.
-Result<bool> attempt(PgSession& source, const std::string& script, Deadline deadline) {
-  const Status done = source.script(script, deadline);
-  if (done) return true;
-  if (source.good()) (void)source.run("ROLLBACK", {}, deadline);
-  if (done.error().sqlstate == kLockNotAvailable || done.error().sqlstate == kDeadlock) return false;
-  return fail(done.error());
 }
 
 std::string executes(const char* function, const std::vector<std::string>& arguments) {
@@ -99,7 +85,7 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
     if (!fence.also.empty()) KG_CHECK(source.run(fence.also, {}, deadline));
     return true;
   }
-  std::string script = begin(lock_timeout) + lock_of(fence) +
+  std::string script = lock_of(fence) +
                        "DELETE FROM kintsugi.fence WHERE job = " + quote_literal(std::to_string(fence.job)) +
                        "; ";
   for (const MovedTable& table : *fence.tables) {
@@ -114,15 +100,15 @@ Result<bool> raise_fence(PgSession& source, const FenceSpec& fence, std::chrono:
               ") ON CONFLICT (map, low) DO UPDATE SET shardlet = excluded.shardlet, job = excluded.job, high = "
               "excluded.high, since = excluded.since; ";
   }
-  if (!fence.also.empty()) script += fence.also + "; ";
-  return attempt(source, script + "COMMIT", deadline);
+  script += fence.also;
+  return attempt_with_locks(source, script, lock_timeout, deadline);
 }
 
 // Through a statement of its own alone: a foreign key that deletes rows here deletes them where they come from,
 // too, and must not fail for it.
 Result<bool> raise_guard(PgSession& target, const FenceSpec& guard, std::chrono::milliseconds lock_timeout,
                          Deadline deadline) {
-  std::string script = begin(lock_timeout) + lock_of(guard);
+  std::string script = lock_of(guard);
   const std::string refuse =
       executes("refuse_arriving", {std::to_string(guard.job), guard.mapping->name(), guard.shardlet});
   for (const MovedTable& table : *guard.tables) {
@@ -132,7 +118,7 @@ Result<bool> raise_guard(PgSession& target, const FenceSpec& guard, std::chrono:
   }
   script += "INSERT INTO kintsugi.arrival (job) VALUES (" + quote_literal(std::to_string(guard.job)) +
             ") ON CONFLICT DO NOTHING; ";
-  return attempt(target, script + "COMMIT", deadline);
+  return attempt_with_locks(target, script, lock_timeout, deadline);
 }
 
 Result<std::string> opened_by_others(PgSession& source, std::uint64_t job,
@@ -194,7 +180,7 @@ Result<bool> on_triggers(PgSession& source, std::uint64_t job, const std::string
                    deadline));
   bool all = true;
   for (const PgRow& row : rows) {
-    const Result<bool> done = attempt(source, begin(lock_timeout) + *row[0] + "COMMIT", deadline);
+    const Result<bool> done = attempt_with_locks(source, *row[0], lock_timeout, deadline);
     // Renamed since it was looked for: the next attempt finds it under its new name.
     const bool elsewhere =
         !done && (done.error().sqlstate == kUndefinedTable || done.error().sqlstate == kUndefinedObject);

@@ -27,17 +27,18 @@ if(KINTSUGI_TESTS AND NOT TARGET threaded_tests)
   add_custom_target(threaded_tests)
 endif()
 
-# Unit tests of a room: every tests/<room>/*_test.cc, one program, one ctest entry a test case.
-# Names that end in _pgtest.cc need a real PostgreSQL and get the label `pgtest`. LABELS adds labels to both kinds:
-# `threaded` is run again under ThreadSanitizer, `noasan` is left out under AddressSanitizer (scripts/run-tests). SERIAL:
-# nothing else runs beside these tests. BUSY: a suite whose tests keep all cores at work, and so run one at a time.
+# Unit tests of a room: every tests/<room>/*_test.cc in one program, every *_pgtest.cc, which need a real PostgreSQL and get the
+# label `pgtest`, in another. One ctest entry is one suite: what its tests share, a server above all, is started once. One
+# test alone: build/test/<room>/kg_<room>_pgtest --gtest_filter=Suite.Test, from the repository's root. LABELS adds labels:
+# `threaded` is run again under ThreadSanitizer, `noasan` is left out under AddressSanitizer (scripts/run-tests). BUSY: a suite
+# that keeps all cores at work. TIMEOUT: of each suite.
 function(kintsugi_tests room)
   if(NOT KINTSUGI_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT;BUSY" "DEPENDS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;BUSY" "DEPENDS;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 240)
   endif()
   math(EXPR timeout "${ARG_TIMEOUT} * ${KINTSUGI_TEST_PATIENCE}")
   string(REPLACE "/" "_" name "${room}")
@@ -56,19 +57,17 @@ function(kintsugi_tests room)
     endforeach()
     target_precompile_headers(${program} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h <gtest/gtest.h>)
     set(labels ${name} ${kind} ${ARG_LABELS})
-    gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         PROPERTIES TIMEOUT ${timeout} RUN_SERIAL ${ARG_SERIAL})
-    # gtest_discover_tests takes a list of labels apart, so they are given when ctest reads what was discovered.
-    set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${program}_labels.cmake)
-    file(WRITE ${labels_file} "set_tests_properties(\${${program}_TESTS} PROPERTIES LABELS \"${labels}\")\n")
-    if(ARG_BUSY)
-      file(APPEND ${labels_file} "foreach(each IN LISTS ${program}_TESTS)
-  if(each MATCHES \"^${ARG_BUSY}[.]\")
-    set_tests_properties(\${each} PROPERTIES PROCESSORS 3)
-  endif()
-endforeach()\n")
-    endif()
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+    set(suites ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
+    add_custom_command(TARGET ${program} POST_BUILD VERBATIM
+                       COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${program}> -D INTO=${suites} -D BUSY=${ARG_BUSY}
+                               -D DIRECTORY=${PROJECT_SOURCE_DIR} -D "PROPERTIES=TIMEOUT ${timeout} LABELS [==[${labels}]==]"
+                               -P ${PROJECT_SOURCE_DIR}/cmake/suites.cmake)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${program}_tests.cmake "if(EXISTS \"${suites}\")
+  include(\"${suites}\")
+else()
+  add_test(${program}_NOT_BUILT ${program}_NOT_BUILT)
+endif()\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${program}_tests.cmake)
     if("threaded" IN_LIST labels)
       add_dependencies(threaded_tests ${program})
     endif()

@@ -54,8 +54,11 @@ JobLease::Change ending(JobState state) {
     record.info.state = state;
     record.info.ended = utc_now();
     record.info.canceling = false;
-    record.info.router.clear();
-    record.owner.clear();
+    // What is left behind is ours to remove first; another router would do it at the same time.
+    if (is_over(record)) {
+      record.info.router.clear();
+      record.owner.clear();
+    }
     record.info.history.push_back({record.info.ended, std::string(name_of(state))});
     if (state != JobState::kFailed) record.info.error.reset();
     if (record.why) record.info.error = record.why;

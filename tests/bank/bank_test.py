@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "clients"))
 
 from postgres import DATABASE, PASSWORD, USER, Cluster, scratch_directory, wait_until  # noqa: E402
+from shift import Shift  # noqa: E402
 from systems import Kintsugi  # noqa: E402
 
 ACCOUNTS, START = 40, 1000
@@ -206,6 +207,10 @@ def main():
                 found = check(bank, clusters)
                 print(f"round {number}, {name}: {len(bank.acknowledged) - before} transfers acknowledged, {found} in all, {bank.sums} sums, "
                       f"{time.monotonic() - began:.1f} s", flush=True)
+        shift = Shift(1, lambda: len(bank.acknowledged) > 100 and bank.sums > 20)
+        while shift.goes_on():
+            bank.run(1, lambda: None)
+        check(bank, clusters)
         assert len(bank.acknowledged) > 100, "hardly a transfer went through"
         assert bank.sums > 20, "hardly a sum was to be had"
         router.stop()

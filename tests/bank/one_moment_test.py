@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "clients"))
 
 from postgres import DATABASE, PASSWORD, USER, Cluster, scratch_directory  # noqa: E402
+from shift import Shift  # noqa: E402
 from systems import Kintsugi  # noqa: E402
 
 ACCOUNTS, START = 30, 1000
@@ -123,6 +124,9 @@ class Bank:
                         if seen != TOTAL:
                             self.wrong[way.__name__] += 1
 
+    def enough(self):
+        return self.transfers > 100 and all(self.looks[way.__name__] > 5 for way in WAYS)
+
     def guarded(self, function, *arguments):
         try:
             function(*arguments)
@@ -170,14 +174,16 @@ def main():
         threads += [threading.Thread(target=bank.guarded, args=(bank.look, WAYS[i::3])) for i in range(3)]
         for thread in threads:
             thread.start()
-        bank.stop.wait(options.seconds)
+        shift = Shift(options.seconds, bank.enough)
+        while shift.goes_on() and not bank.stop.wait(0.1):
+            pass
         bank.stop.set()
         for thread in threads:
             thread.join()
         print(f"{bank.transfers} transfers; looks: {dict(bank.looks)}")
         assert not bank.errors, bank.errors
         assert not bank.wrong, f"sums that are off: {dict(bank.wrong)}"
-        assert bank.transfers > 100 and all(bank.looks[way.__name__] > 5 for way in WAYS), "hardly anything was tried"
+        assert bank.enough(), "hardly anything was tried"
         while routers:
             routers.pop().stop()
     finally:

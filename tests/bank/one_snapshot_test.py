@@ -12,7 +12,7 @@ import threading
 import time
 
 import psycopg
-from small_bank import ACCOUNTS, SUM, connect, small_bank
+from small_bank import ACCOUNTS, SUM, Shift, connect, small_bank
 
 SECONDS = 8
 
@@ -96,13 +96,16 @@ WAYS = {
 
 class Watch:
     def __init__(self, router, seconds):
-        self.router, self.until = router, time.monotonic() + seconds
+        self.router, self.shift = router, Shift(seconds, self.enough)
         self.transfers, self.looks, self.wrong, self.errors = 0, collections.Counter(), collections.Counter(), []
+
+    def enough(self):
+        return self.transfers > 50 and all(self.looks[name] for name in WAYS)
 
     def transfer(self, seed):
         chooser = random.Random(seed)
         with connect(self.router) as c:
-            while time.monotonic() < self.until and not self.errors:
+            while self.shift.goes_on() and not self.errors:
                 source, target = chooser.randrange(ACCOUNTS // 2), chooser.randrange(ACCOUNTS // 2, ACCOUNTS)
                 amount = chooser.randint(-20, 20)
                 with c.transaction():
@@ -113,7 +116,7 @@ class Watch:
     def look(self, seed):
         chooser = random.Random(seed)
         with connect(self.router) as c:
-            while time.monotonic() < self.until and not self.errors:
+            while self.shift.goes_on() and not self.errors:
                 name = chooser.choice(list(WAYS))
                 ids = list(range(ACCOUNTS))
                 chooser.shuffle(ids)
@@ -136,7 +139,7 @@ class Watch:
         print(f"{self.transfers} transfers; looks: {dict(self.looks)}; off: {dict(+self.wrong)}")
         assert not self.errors, self.errors
         assert not +self.wrong, dict(+self.wrong)
-        assert self.transfers > 50 and all(self.looks[name] for name in WAYS), "hardly anything was tried"
+        assert self.enough(), "hardly anything was tried"
 
 
 def keeps_its_snapshot(router, **how):

@@ -10,6 +10,7 @@ import psycopg
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
 from postgres import DATABASE, PASSWORD, USER, Cluster, scratch_directory  # noqa: E402
+from shift import Shift  # noqa: E402, F401 (for those who import it from here)
 from systems import Kintsugi  # noqa: E402
 
 ACCOUNTS, START = 40, 500

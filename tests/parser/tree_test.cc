@@ -43,7 +43,7 @@ TEST_P(Golden, Trees) {
   if (accept) std::ofstream(path) << accepted;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Golden,
+INSTANTIATE_TEST_SUITE_P(Trees, Golden,
                          testing::Values("expressions", "queries", "writes", "utilities", "definitions", "own"),
                          [](const auto& file) { return std::string(file.param); });
 

@@ -117,7 +117,7 @@ std::vector<std::string> files() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Golden, ::testing::ValuesIn(files()), [](const auto& of) { return of.param; });
+INSTANTIATE_TEST_SUITE_P(Plans, Golden, ::testing::ValuesIn(files()), [](const auto& of) { return of.param; });
 
 }  // namespace
 }  // namespace kintsugi::planner::testing

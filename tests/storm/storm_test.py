@@ -17,6 +17,7 @@ import psycopg
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
 from postgres import DATABASE, PASSWORD, USER, Cluster, scratch_directory  # noqa: E402
+from shift import Shift  # noqa: E402
 from systems import Kintsugi  # noqa: E402
 
 ROWS = 100
@@ -109,7 +110,9 @@ class Storm:
                 row = admin.execute(f"{job} WITH (wait = true)").fetchone()
                 print(f"{job}: {row[3]} in {time.monotonic() - began:.2f} s")
                 assert row[3] == "done", row
-            time.sleep(0.5)
+            shift = Shift(0.5, lambda: min(self.done[what] for what in ("updates", "transfers", "counts")) > 20)
+            while shift.goes_on():
+                time.sleep(0.1)
             self.stop.set()
             for thread in self.threads:
                 thread.join(30)

@@ -12,6 +12,7 @@ import psycopg
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
 from postgres import DATABASE, PASSWORD, USER, Cluster, free_port, scratch_directory  # noqa: E402
+from shift import Shift  # noqa: E402, F401 (for those who import it from here)
 from systems import Kintsugi  # noqa: E402
 
 SETTINGS = {"wal_level": "logical", "max_prepared_transactions": 50, "max_replication_slots": 30, "max_wal_senders": 30,

@@ -345,7 +345,7 @@ Status try_connect(HostPort to, std::chrono::milliseconds patience = 3000ms) {
   return status;
 }
 
-TEST(Connect, ToANumberANameAndASocketDirectory) {
+TEST(ConnectTo, ToANumberANameAndASocketDirectory) {
   auto listener = listen_tcp({"127.0.0.1", 0}, Listening::kFirst);
   ASSERT_TRUE(listener);
   const int port = local_port(listener->get());
@@ -367,7 +367,7 @@ TEST(Connect, ToANumberANameAndASocketDirectory) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(Connect, RefusedUnknownAndTooSlow) {
+TEST(ConnectTo, RefusedUnknownAndTooSlow) {
   auto listener = listen_tcp({"127.0.0.1", 0}, Listening::kFirst);
   const int port = local_port(listener->get());
   listener->reset();
@@ -396,7 +396,7 @@ TEST(Connect, RefusedUnknownAndTooSlow) {
 }
 
 // The resolver's thread may come back when nobody is there any more, not even the loop.
-TEST(Connect, TheResolverMayOutliveTheLoop) {
+TEST(ConnectTo, TheResolverMayOutliveTheLoop) {
   for (int i = 0; i < 20; ++i) {
     auto scene = std::make_unique<Scene>();
     Status status;

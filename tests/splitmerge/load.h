@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <random>
+#include <thread>
 
 #include "tests/splitmerge/moving.h"
 #include "tests/splitmerge/small_router.h"
@@ -88,6 +89,7 @@ class Load {
         orders_[at].pop_back();
       }
       ++writes_;
+      std::this_thread::sleep_for(kBreath);
     }
     const std::lock_guard lock(mutex_);
     waits.insert(waits.end(), client.waits.begin(), client.waits.end());
@@ -102,8 +104,12 @@ class Load {
       if (*rows != static_cast<std::uint64_t>(tenants_))
         return complain("a fan-out counted " + std::to_string(*rows) + " of " + std::to_string(tenants_));
       ++counts_;
+      std::this_thread::sleep_for(kBreath);
     }
   }
+
+  // They are many to a step of a move, and leave it some of the processors.
+  static constexpr std::chrono::milliseconds kBreath{1};
 
   const int tenants_;
   std::vector<std::unique_ptr<SmallRouter>> routers_;

@@ -115,11 +115,10 @@ TEST_F(LostTest, ASubscriptionThatSomebodyStopsOrDrops) {
   for (const bool drop : {false, true}) {
     const std::uint64_t id = move_that_waits_to("s2");
     const std::string name = pgtest::psql(dsn(2), "SELECT subname FROM pg_subscription");
-    pgtest::psql(dsn(2), "ALTER SUBSCRIPTION " + name + " DISABLE");
-    if (drop) {
-      pgtest::psql(dsn(2), "ALTER SUBSCRIPTION " + name + " SET (slot_name = NONE)");
-      pgtest::psql(dsn(2), "DROP SUBSCRIPTION " + name);
-    }
+    const std::string disable = "ALTER SUBSCRIPTION " + name + " DISABLE";
+    pgtest::psql(dsn(2), !drop ? disable
+                               : "BEGIN; " + disable + "; ALTER SUBSCRIPTION " + name +
+                                     " SET (slot_name = NONE); DROP SUBSCRIPTION " + name + "; COMMIT");
     expect_done(id, "s2");
     expect_copied_anew(id, drop ? "is gone" : "is disabled");
     runners_.clear();

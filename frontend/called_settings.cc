@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/sql_quote.h"
-#include "frontend/session_state.h"
 #include "parser/scanner.h"
 
 namespace kintsugi::frontend {
@@ -43,19 +42,6 @@ std::optional<std::string> literal_of(const planner::Parameter& value, int place
 }
 
 }  // namespace
-
-std::vector<planner::Parameter> parameters_of(const PreparedText& prepared, const wire::BindValues& values) {
-  std::vector<planner::Parameter> parameters;
-  for (std::size_t i = 0; i < values.values.size(); ++i) {
-    const wire::BindValues::Value& value = values.values[i];
-    parameters.push_back({.binary = value.binary, .null = value.is_null, .bytes = value.bytes});
-    if (i < prepared.types.size())
-      parameters.back().type = prepared.types[i];
-    else if (4 * i + 4 <= prepared.type_oids.size())
-      parameters.back().type = wire::load_u32(prepared.type_oids.data() + 4 * i);
-  }
-  return parameters;
-}
 
 std::string with_values(std::string_view text, std::span<const planner::Parameter> parameters) {
   std::string made;

@@ -5,14 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "planner/analysis.h"
-#include "wire/client_messages.h"
 
 namespace kintsugi::frontend {
-
-struct PreparedText;
 
 // The same without rows; none when something else than set_config() of plain strings is in it.
 std::optional<std::string> settings_as_block(std::string_view text);
@@ -20,7 +16,6 @@ std::optional<std::string> settings_as_block(std::string_view text);
 // The statement with the values of its parameters as plain strings. One that cannot be written so stays a
 // parameter, and so does one for is_local that is not true: only what ends with the transaction is repeated.
 std::string with_values(std::string_view text, std::span<const planner::Parameter> parameters);
-std::vector<planner::Parameter> parameters_of(const PreparedText& prepared, const wire::BindValues& values);
 
 // Whether it can run on several shards and be the same on each: of constants, parameters and names of settings.
 bool sets_alike(std::string_view text);

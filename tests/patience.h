@@ -1,5 +1,5 @@
-// How much longer things may take in this build than in the release build. The one factor for deadlines in
-// tests; cmake/rooms.cmake has the same one for ctest's.
+// How much longer things may take in this build than in the release build: the factor for deadlines in tests.
+// (ctest's own bounds have one in cmake/rooms.cmake.)
 #pragma once
 
 namespace kintsugi {

@@ -36,10 +36,13 @@ ChangeStream::ChangeStream(RawLink link, std::vector<MovedTable> tables)
       keys_(tables_.size()),
       thread_([this] { follow(); }) {}
 
-Result<std::unique_ptr<ChangeStream>> ChangeStream::start(
-    const std::string& dsn, const std::string& name, const std::string& slot, const std::string& publication,
-    const std::vector<MovedTable>& tables, JobLease& lease, const RawLink::GoOn& go_on, Deadline deadline) {
-  KG_TRY(RawLink link, RawLink::open(dsn, name, true, lease, deadline));
+Result<std::unique_ptr<ChangeStream>> ChangeStream::start(const shardmap::Shard& source,
+                                                          const std::string& name, const std::string& slot,
+                                                          const std::string& publication,
+                                                          const std::vector<MovedTable>& tables,
+                                                          JobLease& lease, const RawLink::GoOn& go_on,
+                                                          Deadline deadline) {
+  KG_TRY(RawLink link, RawLink::open(source, name, true, lease, deadline));
   KG_CHECK(link.run("START_REPLICATION SLOT " + quote_identifier(slot) +
                         " LOGICAL 0/0 (proto_version '1', publication_names " +
                         quote_literal(quote_identifier(publication)) + ")",

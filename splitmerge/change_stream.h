@@ -38,7 +38,7 @@ struct EndedTransactions {
 class ChangeStream {
  public:
   // 42704 when there is no such slot. `publication` has the tables and kintsugi.marker.
-  static Result<std::unique_ptr<ChangeStream>> start(const std::string& dsn, const std::string& name,
+  static Result<std::unique_ptr<ChangeStream>> start(const shardmap::Shard& source, const std::string& name,
                                                      const std::string& slot, const std::string& publication,
                                                      const std::vector<MovedTable>& tables, JobLease& lease,
                                                      const RawLink::GoOn& go_on, Deadline deadline);

@@ -126,8 +126,8 @@ class Pipe {
     KG_CHECK(link.run(sql, Deadline::never(), go_on_));
     return {};
   }
-  Status of_source(const Status& done) { return done ? done : told(job_.source, done.error()); }
-  Status of_target(const Status& done) { return done ? done : told(job_.target, done.error()); }
+  Status of_source(const Status& done) { return done ? done : told(job_.source.name, done.error()); }
+  Status of_target(const Status& done) { return done ? done : told(job_.target.name, done.error()); }
   // What ends the copy from our side is none of a server's errors.
   Status told(const std::string& shard, const Error& error) {
     const Status may = go_on_();
@@ -245,8 +245,8 @@ Status copy_rows(const CopyJob& job, JobLease& lease, const RawLink::GoOn& go_on
     return go_on();
   };
   const auto work = [&]() -> Status {
-    KG_TRY(RawLink from, RawLink::open(job.source_dsn, job.name, false, lease, Deadline::in(kConnectDeadline)));
-    KG_TRY(RawLink to, RawLink::open(job.target_dsn, job.name, false, lease, Deadline::in(kConnectDeadline)));
+    KG_TRY(RawLink from, RawLink::open(job.source, job.name, false, lease, Deadline::in(kConnectDeadline)));
+    KG_TRY(RawLink to, RawLink::open(job.target, job.name, false, lease, Deadline::in(kConnectDeadline)));
     // Nobody waits for a server that does not take or give anything longer than he is asked to stop.
     if (PQsetnonblocking(to.pg(), 1) != 0) return fail(to.error(nullptr));
     Pipe pipe(job, lease, unless_failed, throttle, std::move(from), std::move(to));

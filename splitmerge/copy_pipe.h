@@ -17,13 +17,12 @@
 namespace kintsugi::splitmerge {
 
 struct CopyJob {
-  std::string source_dsn, target_dsn;
+  shardmap::Shard source, target;
   std::string name;      // of the job's connections
   std::string snapshot;  // exported on the source
   const std::vector<MovedTable>* tables = nullptr;
   int tables_at_once = 1;
   std::uint64_t max_rate = 0;  // bytes a second, 0: none
-  std::string source, target;  // the shards' names, for errors
 };
 
 // Returns when all rows are committed on the target; when it fails, what some tables have may be there.

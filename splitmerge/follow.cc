@@ -82,9 +82,9 @@ Status drop_publication(PgSession& source, const std::string& name, Deadline dea
   return source.run("DROP PUBLICATION IF EXISTS " + quote_identifier(name), {}, deadline);
 }
 
-Result<SlotSnapshot> make_slot(const std::string& dsn, const std::string& name, JobLease& lease,
+Result<SlotSnapshot> make_slot(const shardmap::Shard& source, const std::string& name, JobLease& lease,
                                const RawLink::GoOn& go_on, Deadline deadline) {
-  KG_TRY(RawLink link, RawLink::open(dsn, name, true, lease, deadline));
+  KG_TRY(RawLink link, RawLink::open(source, name, true, lease, deadline));
   KG_TRY(const auto rows,
          link.run("CREATE_REPLICATION_SLOT " + quote_identifier(name) + " LOGICAL pgoutput (SNAPSHOT 'export')",
                   deadline, go_on));

@@ -30,7 +30,7 @@ struct SlotSnapshot {
   RawLink link;
   std::string snapshot;
 };
-Result<SlotSnapshot> make_slot(const std::string& dsn, const std::string& name, JobLease& lease,
+Result<SlotSnapshot> make_slot(const shardmap::Shard& source, const std::string& name, JobLease& lease,
                                const RawLink::GoOn& go_on, Deadline deadline);
 // Another one that begins where that one does; to be made before anybody reads from it.
 Status copy_slot(shardmap::PgSession& source, const std::string& name, const std::string& copy,

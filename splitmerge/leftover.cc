@@ -36,7 +36,7 @@ Result<bool> held_for_long(PgSession& shard, const std::string& tables, millisec
 
 Result<bool> remove_leftover(const Leftover& leftover, const shardmap::Shard& shard, const std::string& name,
                              JobLease& lease, milliseconds patience) {
-  KG_TRY(const auto session, open_session(shard.dsn, name, lease, soon()));
+  KG_TRY(const auto session, open_session(shard, name, lease, soon()));
   bool done = true;
   if (leftover.triggers) {
     const std::string tables = "SELECT tgrelid FROM pg_trigger WHERE tgname LIKE " +

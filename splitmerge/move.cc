@@ -200,11 +200,11 @@ Status Move::follow_from_here() {
   failpoint("move: identities");
   KG_CHECK(make_publication(*source_, name, lease_.id(), tables_, soon()));
   failpoint("move: publication");
-  const std::string& dsn = stored_.map->shard(work().source)->dsn;
+  const Shard& source = *stored_.map->shard(work().source);
   const auto began = Clock::now();
   KG_TRY(slot_,
          make_slot(
-             dsn, name, lease_, [this] { return lease_.go_on(true); }, Deadline::in(tuning_.slot_patience)));
+             source, name, lease_, [this] { return lease_.go_on(true); }, Deadline::in(tuning_.slot_patience)));
   tell_if_long("until transactions had ended that a replication slot waits for", Clock::now() - began);
   const Status copied = copy_slot(*source_, name, check_slot_of(name), soon());
   if (!copied && copied.error().sqlstate != kNoSlotLeft) {  // the first one may be given up already
@@ -355,8 +355,8 @@ Status Move::copy() {
 Status Move::copy_and_subscribe() {
   KG_CHECK(connect());
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  const std::string& source_dsn = stored_.map->shard(work().source)->dsn;
-  const std::string& target_dsn = stored_.map->shard(work().target)->dsn;
+  const Shard& source = *stored_.map->shard(work().source);
+  const Shard& target = *stored_.map->shard(work().target);
   if (online() && !tables_.empty() && !slot_) return lease_.update(to(JobState::kPreparing));
   std::optional<RawLink> frozen;
   std::string snapshot = slot_ ? slot_->snapshot : "";
@@ -364,22 +364,15 @@ Status Move::copy_and_subscribe() {
   if (!online()) {
     if (work().arrived) KG_CHECK(delete_what_arrived());
     KG_CHECK(lease_.update([](JobRecord& record) { record.work.arrived = true; }));
-    KG_TRY(frozen, RawLink::open(source_dsn, name, false, lease_, soon()));
+    KG_TRY(frozen, RawLink::open(source, name, false, lease_, soon()));
     KG_TRY(const auto rows,
            frozen->run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT pg_export_snapshot()", soon(),
                        go_on));
     snapshot = *rows.at(0).at(0);
   }
   KG_CHECK(estimate());
-  const CopyJob copy{source_dsn,
-                     target_dsn,
-                     name,
-                     snapshot,
-                     &tables_,
-                     tuning_.tables_at_once,
-                     lease_.record().info.request.max_rate,
-                     stored_.map->shard(work().source)->name,
-                     stored_.map->shard(work().target)->name};
+  const CopyJob copy{
+      source, target, name, snapshot, &tables_, tuning_.tables_at_once, lease_.record().info.request.max_rate};
   if (!tables_.empty()) {
     KG_CHECK(copy_watched(copy));
     lease_.finish_progress();
@@ -397,7 +390,7 @@ Status Move::copy_and_subscribe() {
     return told_plainly(cut_over());
   }
   slot_.reset();
-  if (!tables_.empty()) KG_CHECK(make_subscription(*target_, name, source_dsn, soon()));
+  if (!tables_.empty()) KG_CHECK(make_subscription(*target_, name, source.dsn, soon()));
   failpoint("move: subscribed");
   return lease_.update(to(JobState::kCatchingUp));
 }

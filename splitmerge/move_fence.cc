@@ -258,9 +258,7 @@ Status Move::fence() {
   choose_verification();
   if (online() && !tables_.empty() && !(flusher_ && flusher_->good())) {
     const std::string name = job_name(stored_.map->store_id(), lease_.id());
-    const shardmap::Shard& target = *stored_.map->shard(work().target);
-    KG_TRY(flusher_, open_session(target.dsn, name, lease_, soon()));
-    flusher_->call_it("shard \"" + target.name + "\"");
+    KG_TRY(flusher_, open_session(*stored_.map->shard(work().target), name, lease_, soon()));
   }
   Status done = raise();
   if (done && !online()) {

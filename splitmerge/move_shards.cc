@@ -26,16 +26,6 @@ Deadline soon() {
   return Deadline::in(kShardDeadline);
 }
 
-std::string called(const Shard& shard) {
-  return "shard \"" + shard.name + "\"";
-}
-
-Error of_shard(const Shard& shard, Error error) {
-  if (error.sqlstate != sqlstate::kConnectionFailure) return error;
-  return {std::string(sqlstate::kShardUnreachable), "shard \"" + shard.name + "\" cannot be reached",
-          error.message, "", 0};
-}
-
 }  // namespace
 
 Status Move::look_at_map() {
@@ -69,12 +59,10 @@ Status Move::open_source() {
   }
   if (source_ && source_->good()) return {};
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  auto session = open_session(shard.dsn, name, lease_, soon());
-  if (!session) return fail(of_shard(shard, session.error()));
-  if (!source_swept_) KG_CHECK(end_predecessors(**session, name, soon()));
+  KG_TRY(auto session, open_session(shard, name, lease_, soon()));
+  if (!source_swept_) KG_CHECK(end_predecessors(*session, name, soon()));
   source_swept_ = true;
-  source_ = *std::move(session);
-  source_->call_it(called(shard));
+  source_ = std::move(session);
   source_dsn_ = shard.dsn;
   std::vector<MovedTable> named;
   std::vector<shardmap::Table> there;
@@ -122,7 +110,7 @@ Status Move::delete_rows_on(PgSession& shard, shardmap::ShardId id,
   KG_TRY(const auto described, numbered.empty() ? Result<std::vector<MovedTable>>(tables_)
                                                 : describe(shard, *mapping(), tables, work().ranges, soon()));
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  KG_CHECK(delete_rows(stored_.map->shard(id)->dsn, name, described, tuning_, lease_));
+  KG_CHECK(delete_rows(*stored_.map->shard(id), name, described, tuning_, lease_));
   return {};
 }
 
@@ -149,12 +137,10 @@ Status Move::open_target() {
   }
   if (target_ && target_->good()) return {};
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
-  auto session = open_session(shard.dsn, name, lease_, soon());
-  if (!session) return fail(of_shard(shard, session.error()));
-  if (!target_swept_) KG_CHECK(end_predecessors(**session, name, soon()));
+  KG_TRY(auto session, open_session(shard, name, lease_, soon()));
+  if (!target_swept_) KG_CHECK(end_predecessors(*session, name, soon()));
   target_swept_ = true;
-  target_ = *std::move(session);
-  target_->call_it(called(shard));
+  target_ = std::move(session);
   target_dsn_ = shard.dsn;
   return {};
 }

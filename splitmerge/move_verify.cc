@@ -89,7 +89,7 @@ Status Move::follow_changes() {
   const std::string name = job_name(stored_.map->store_id(), lease_.id());
   KG_CHECK(end_reader(*source_, check_slot_of(name), soon()));
   KG_TRY(changes_, ChangeStream::start(
-                       stored_.map->shard(work().source)->dsn, name, check_slot_of(name), name, tables_, lease_,
+                       *stored_.map->shard(work().source), name, check_slot_of(name), name, tables_, lease_,
                        [this] { return lease_.go_on(true); }, soon()));
   return {};
 }

@@ -57,14 +57,14 @@ Status Provision::connect() {
   }
   name_ = job_name(stored_.map->store_id(), lease_.id());
   if (!target_ || !target_->good()) {
-    KG_TRY(target_, open_session(fresh_->dsn, name_, lease_, soon()));
+    KG_TRY(target_, open_session(*fresh_, name_, lease_, soon()));
     KG_CHECK(end_predecessors(*target_, name_, soon()));
     KG_TRY(LocalMap local, LocalMap::connect(fresh_->dsn, soon()));
     KG_CHECK(local.claim(stored_.map->store_id(), fresh_->identity, fresh_->name, soon()));
   }
   if (like_ == nullptr) return {};
   if (!source_ || !source_->good()) {
-    KG_TRY(source_, open_session(like_->dsn, name_, lease_, soon()));
+    KG_TRY(source_, open_session(*like_, name_, lease_, soon()));
     KG_CHECK(end_predecessors(*source_, name_, soon()));
     KG_TRY(LocalMap local, LocalMap::connect(like_->dsn, soon()));
     KG_CHECK(local.claim(stored_.map->store_id(), like_->identity, like_->name, soon()));
@@ -150,7 +150,7 @@ Status Provision::set_sequences_apart() {
   std::vector<std::pair<shardmap::ShardId, std::unique_ptr<shardmap::PgSession>>> others;
   for (const auto* shard : stored_.map->shards()) {
     if (shard->id == fresh_->id || shard->state == shardmap::ShardState::kPreparing) continue;
-    KG_TRY(auto session, open_session(shard->dsn, name_, lease_, soon()));
+    KG_TRY(auto session, open_session(*shard, name_, lease_, soon()));
     others.emplace_back(shard->id, std::move(session));
   }
   for (const Table* table : stored_.map->tables()) {
@@ -213,19 +213,17 @@ Status Provision::copy_replicated() {
   const Deadline never = Deadline::never();
   for (const MovedTable& table : replicated_) KG_CHECK(target_->run("DELETE FROM " + table.name, {}, never));
   const RawLink::GoOn go_on = [this] { return lease_.go_on(true); };
-  KG_TRY(RawLink frozen, RawLink::open(like_->dsn, name_, false, lease_, soon()));
+  KG_TRY(RawLink frozen, RawLink::open(*like_, name_, false, lease_, soon()));
   KG_TRY(const auto rows,
          frozen.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT pg_export_snapshot()", soon(),
                     go_on));
-  const CopyJob copy{like_->dsn,
-                     fresh_->dsn,
+  const CopyJob copy{*like_,
+                     *fresh_,
                      name_,
                      *rows.at(0).at(0),
                      &replicated_,
                      tuning_.tables_at_once,
-                     lease_.record().info.request.max_rate,
-                     like_->name,
-                     fresh_->name};
+                     lease_.record().info.request.max_rate};
   lease_.start_progress(0);
   KG_CHECK(copy_rows(copy, lease_, go_on));
   failpoint("provision: copied");
@@ -272,7 +270,7 @@ Status Provision::finish(const JobLease::Change& last) {
   for (const Shard* shard : stored_.map->shards()) {
     // Which shard it was made like is not in the record: the fence is on one of them.
     if (shard->id == fresh_->id) continue;
-    KG_TRY(source_, open_session(shard->dsn, name_, lease_, soon()));
+    KG_TRY(source_, open_session(*shard, name_, lease_, soon()));
     KG_TRY(const bool gone, drop());
     if (!gone) left.push_back({shard->id, true, {}});
   }
@@ -289,7 +287,7 @@ Status Provision::undo() {
   std::vector<Leftover> left;
   for (const Shard* shard : stored_.map->shards()) {
     if (shard->name == lease_.record().info.request.shard) continue;
-    KG_TRY(source_, open_session(shard->dsn, name_, lease_, soon()));
+    KG_TRY(source_, open_session(*shard, name_, lease_, soon()));
     KG_CHECK(end_predecessors(*source_, name_, soon()));
     KG_TRY(const bool gone, drop());
     if (!gone) left.push_back({shard->id, true, {}});

@@ -61,11 +61,11 @@ Result<std::uint64_t> delete_all_of(PgSession& reader, PgSession& writer, const 
 
 }  // namespace
 
-Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& name,
+Result<std::uint64_t> delete_rows(const shardmap::Shard& shard, const std::string& name,
                                   const std::vector<MovedTable>& tables, const MoveTuning& tuning,
                                   JobLease& lease) {
-  KG_TRY(const auto reader, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
-  KG_TRY(const auto writer, open_session(dsn, name, lease, Deadline::in(kConnectDeadline)));
+  KG_TRY(const auto reader, open_session(shard, name, lease, Deadline::in(kConnectDeadline)));
+  KG_TRY(const auto writer, open_session(shard, name, lease, Deadline::in(kConnectDeadline)));
   KG_CHECK(
       writer->script("SET synchronous_commit = off; SET lock_timeout = '100ms'; " + passes_fence(lease.id()),
                      Deadline::in(kConnectDeadline)));

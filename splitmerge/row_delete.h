@@ -13,7 +13,7 @@
 namespace kintsugi::splitmerge {
 
 // The number of rows deleted. What was deleted stays deleted when it fails.
-Result<std::uint64_t> delete_rows(const std::string& dsn, const std::string& name,
+Result<std::uint64_t> delete_rows(const shardmap::Shard& shard, const std::string& name,
                                   const std::vector<MovedTable>& tables, const MoveTuning& tuning,
                                   JobLease& lease);
 

@@ -66,9 +66,18 @@ std::string job_name(const std::string& store_id, std::uint64_t id) {
   return "kintsugi_" + store + "_" + std::to_string(id);
 }
 
-Result<std::unique_ptr<PgSession>> open_session(const std::string& dsn, const std::string& name,
+Error of_shard(const shardmap::Shard& shard, Error error) {
+  if (error.sqlstate != sqlstate::kConnectionFailure) return error;
+  return {std::string(sqlstate::kShardUnreachable), "shard \"" + shard.name + "\" cannot be reached",
+          error.message, "", 0};
+}
+
+Result<std::unique_ptr<PgSession>> open_session(const shardmap::Shard& shard, const std::string& name,
                                                 JobLease& lease, Deadline deadline) {
-  KG_TRY(auto session, PgSession::connect(dsn, true, deadline));
+  auto connected = PgSession::connect(shard.dsn, true, deadline);
+  if (!connected) return fail(of_shard(shard, connected.error()));
+  auto session = *std::move(connected);
+  session->call_it("shard \"" + shard.name + "\"");
   KG_CHECK(session->script(settings(name), deadline));
   KG_CHECK(lease.renew());
   return session;
@@ -83,16 +92,17 @@ Status end_predecessors(PgSession& session, const std::string& name, Deadline de
       {SqlValue::text(name)}, deadline);
 }
 
-Result<RawLink> RawLink::open(const std::string& dsn, const std::string& name, bool replication,
+Result<RawLink> RawLink::open(const shardmap::Shard& shard, const std::string& name, bool replication,
                               JobLease& lease, Deadline deadline) {
   // The string may be a URI or key words; given as the database's name, libpq expands it.
   const std::string timeout = "10";
   const char* keywords[] = {"dbname", "fallback_application_name", "connect_timeout", "replication", nullptr};
-  const char* values[] = {dsn.c_str(), name.c_str(), timeout.c_str(), replication ? "database" : nullptr,
+  const char* values[] = {shard.dsn.c_str(), name.c_str(), timeout.c_str(), replication ? "database" : nullptr,
                           nullptr};
   RawLink link(PQconnectdbParams(keywords, values, 1));
   if (link.connection_ == nullptr || PQstatus(link.connection_) != CONNECTION_OK)
-    return fail(sqlstate::kConnectionFailure, "cannot connect: " + link.error(nullptr).message);
+    return fail(of_shard(shard, {std::string(sqlstate::kConnectionFailure),
+                                 "cannot connect: " + link.error(nullptr).message, "", "", 0}));
   const RawLink::GoOn always = [] { return Status(); };
   KG_CHECK(link.run(settings(name), deadline, always));
   KG_CHECK(lease.renew());

@@ -12,6 +12,7 @@
 
 #include "base/deadline.h"
 #include "shardmap/pg_session.h"
+#include "shardmap/shard_map.h"
 #include "splitmerge/job_lease.h"
 
 struct pg_conn;
@@ -22,8 +23,11 @@ namespace kintsugi::splitmerge {
 // What a job's things on the shards are called: "kintsugi_1f2e3d4c_17", unlike those of other stores' jobs.
 [[nodiscard]] std::string job_name(const std::string& store_id, std::uint64_t id);
 
+// An error in connecting to it says which shard cannot be reached; others are what they are.
+[[nodiscard]] Error of_shard(const shardmap::Shard& shard, Error error);
+
 // A control session: superuser's view, sorted and printed the same on every server, no user triggers.
-Result<std::unique_ptr<shardmap::PgSession>> open_session(const std::string& dsn, const std::string& name,
+Result<std::unique_ptr<shardmap::PgSession>> open_session(const shardmap::Shard& shard, const std::string& name,
                                                           JobLease& lease, Deadline deadline);
 
 // Ends every connection of that name but our own; what it did is over when this returns.
@@ -32,7 +36,7 @@ Status end_predecessors(shardmap::PgSession& session, const std::string& name, D
 class RawLink {
  public:
   // `replication`: for the commands of the replication protocol.
-  static Result<RawLink> open(const std::string& dsn, const std::string& name, bool replication,
+  static Result<RawLink> open(const shardmap::Shard& shard, const std::string& name, bool replication,
                               JobLease& lease, Deadline deadline);
   ~RawLink();
   RawLink(RawLink&& other) noexcept;

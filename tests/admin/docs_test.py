@@ -83,7 +83,7 @@ class Docs(unittest.TestCase):
             commands = commands_of(block[1])
             script = "".join(f"{command}\nprintf '\\001\\n'\n" for command, _ in commands)
             done = subprocess.run(["/bin/bash", "-c", script], env=environment, cwd=house.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, timeout=240, stdin=subprocess.DEVNULL)
+                                  text=True, timeout=500, stdin=subprocess.DEVNULL)
             for (command, expected), said in zip(commands, done.stdout.split("\001\n")):
                 count += 1
                 printed = "".join(line.rstrip() + "\n" for line in said.splitlines())

@@ -391,7 +391,7 @@ class Faces(unittest.TestCase):
     def test_11b_an_address_is_for_one_router(self):
         with tempfile.TemporaryDirectory() as data:
             second = subprocess.run([PROGRAM, "serve", "--data", data, "--listen", f"127.0.0.1:{house.port}", "--admin", "127.0.0.1:0"],
-                                    capture_output=True, text=True, timeout=30)
+                                    capture_output=True, text=True, timeout=120)
         self.assertEqual(second.returncode, 1)
         self.assertIn(f"cannot listen on 127.0.0.1:{house.port}: Address already in use", second.stderr)
 

@@ -95,7 +95,7 @@ class House:
             head["Authorization"] = "Bearer " + (token or self.token)
         request = urllib.request.Request(f"http://127.0.0.1:{self.admin_port}{path}", data=data, headers=head, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=180) as reply:
                 return Answer(reply.status, reply.headers, reply.read().decode())
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.headers, error.read().decode("utf-8", "replace"))
@@ -116,7 +116,7 @@ class House:
 
     def cli(self, *arguments, environment=None, stdin=subprocess.DEVNULL):
         clean = {key: value for key, value in os.environ.items() if not key.startswith("KINTSUGI_")}
-        run = subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=120, stdin=stdin,
+        run = subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=400, stdin=stdin,
                              cwd=tempfile.gettempdir(),
                              env={**clean, "KINTSUGI_ADMIN": f"http://127.0.0.1:{self.admin_port}",
                                   "KINTSUGI_TOKEN": self.token, **(environment or {})})

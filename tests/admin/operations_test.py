@@ -241,7 +241,7 @@ class Operations(unittest.TestCase):
         house.stop()
         try:
             path.write_text("sha256:" + "0" * 63)
-            run = subprocess.run([PROGRAM, "serve", "--data", house.data], capture_output=True, text=True, timeout=60)
+            run = subprocess.run([PROGRAM, "serve", "--data", house.data], capture_output=True, text=True, timeout=180)
             self.assertEqual(run.returncode, 1)
             self.assertIn("holds no SHA-256", run.stdout + run.stderr)
             path.write_text(hashed + "\n")
@@ -450,7 +450,7 @@ class Operations(unittest.TestCase):
         self.assertEqual(subject(), "second")
         house.process.send_signal(signal.SIGTERM)
         self.assertEqual(house.process.wait(45), 0)
-        self.assertEqual(subprocess.run([PROGRAM, "serve", "--data", house.data], capture_output=True, timeout=60).returncode, 1)
+        self.assertEqual(subprocess.run([PROGRAM, "serve", "--data", house.data], capture_output=True, timeout=180).returncode, 1)
 
 
 if __name__ == "__main__":

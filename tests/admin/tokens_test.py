@@ -40,7 +40,7 @@ class Router:
     def ask(self, path, token):
         request = urllib.request.Request(f"http://127.0.0.1:{self.admin}{path}", headers={"Authorization": "Bearer " + token})
         try:
-            with urllib.request.urlopen(request, timeout=30) as reply:
+            with urllib.request.urlopen(request, timeout=120) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -55,7 +55,7 @@ class Router:
     def cli(self, *arguments):
         clean = {key: value for key, value in os.environ.items() if not key.startswith("KINTSUGI_")}
         run = subprocess.run([PROGRAM, *arguments, "--admin", f"http://127.0.0.1:{self.admin}", "--token-file", self.data / "admin.token"],
-                             capture_output=True, text=True, timeout=120, env=clean, stdin=subprocess.DEVNULL)
+                             capture_output=True, text=True, timeout=400, env=clean, stdin=subprocess.DEVNULL)
         assert run.returncode == 0, run.stderr
         return run.stdout.strip()
 

@@ -25,7 +25,7 @@ class Cli(unittest.TestCase):
         return folder.name
 
     def run_program(self, *arguments, **environment):
-        run = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=20, cwd=self.folder(),
+        run = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, cwd=self.folder(),
                              env={**os.environ, **environment})
         return run.returncode, run.stdout, run.stderr
 

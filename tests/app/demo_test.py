@@ -69,7 +69,7 @@ class Demo:
     def psql(self, sql):
         """Runs the line as it was printed, as a reader would paste it."""
         run = subprocess.run(["bash", "-c", f'{self.psql_line()} -X -A -t -c "$1"', "bash", sql], capture_output=True,
-                             text=True, timeout=30, cwd="/")
+                             text=True, timeout=120, cwd="/")
         assert run.returncode == 0, run.stderr + self.output
         return run.stdout.strip()
 
@@ -252,10 +252,10 @@ class DemoTest(unittest.TestCase):
         demo = self.demo(shards=4).ready()
         # The line for the command line is as good as that for psql.
         line = re.search(r"^ +(\S+ shard list .*)$", demo.output, re.M).group(1)
-        said = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30, cwd="/")
+        said = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, cwd="/")
         self.assertEqual((said.returncode, said.stdout.count("online")), (0, 4), said.stderr)
         said = subprocess.run(["bash", "-c", demo.psql_line() + " -X -v ON_ERROR_STOP=1"], capture_output=True, text=True,
-                              input="".join(sql + "\\echo =====\n" for sql, _ in steps), timeout=60, cwd="/")
+                              input="".join(sql + "\\echo =====\n" for sql, _ in steps), timeout=180, cwd="/")
         self.assertEqual(said.returncode, 0, said.stderr)
         answers = re.sub(r" +$", "", said.stdout, flags=re.M).split("=====\n")
         for (sql, expected), answer in zip(steps, answers):

@@ -51,12 +51,12 @@ def connect(port, database):
 
 def dump(port, *options):
     return subprocess.run(["pg_dump", "-h", "127.0.0.1", "-p", str(port), "-U", USER, "-d", "app", "-N", "kintsugi", *options],
-                          env={**os.environ, "PGPASSWORD": PASSWORD}, capture_output=True, text=True, timeout=100)
+                          env={**os.environ, "PGPASSWORD": PASSWORD}, capture_output=True, text=True, timeout=300)
 
 
 def restore(port, database, text):
     done = subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", USER, "-d", database],
-                          env={**os.environ, "PGPASSWORD": PASSWORD}, input=text, capture_output=True, text=True, timeout=100)
+                          env={**os.environ, "PGPASSWORD": PASSWORD}, input=text, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

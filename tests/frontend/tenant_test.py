@@ -529,7 +529,7 @@ class TenantGuard(unittest.TestCase):
         config = folder / "kintsugi.toml"
         shard = f'[server]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n[[shard]]\nname = "s1"\ndsn = "{house.dsn(1)}"\n'
         config.write_text(shard + '[[user]]\nname = "a"\npassword = "b"\ntenant_map = "tenants"\ntenant_key = "42"\n')
-        run = subprocess.run([PROGRAM, "serve", "--data", str(folder)], capture_output=True, text=True, timeout=60)
+        run = subprocess.run([PROGRAM, "serve", "--data", str(folder)], capture_output=True, text=True, timeout=180)
         self.assertEqual(run.returncode, 1)
         self.assertIn('user "a" is bound to a tenant', run.stderr)
         self.assertIn("[map]", run.stderr)

@@ -269,7 +269,7 @@ TEST_F(OutageTest, RowsOfAHundredMegabytesMove) {
   pgtest::psql(dsn(1),
                "UPDATE files SET note = 'x' WHERE id = 1; UPDATE files SET body = body || '\\x00' WHERE id = 2;"
                "UPDATE piles SET body = body || 'x'");
-  const JobInfo job = must(jobs().wait(submitted.id, soon(120000ms)));
+  const JobInfo job = must(jobs().wait(submitted.id, soon(600000ms)));
   ASSERT_EQ(job.state, JobState::kDone) << story(job);
   EXPECT_EQ(pgtest::psql(dsn(2), "SELECT id, length(body), note FROM files ORDER BY 1"),
             "1|105600000|x\n2|105600001|\n3|105600000|");

@@ -389,6 +389,9 @@ class Contract(unittest.TestCase):
         cli("shard", "remove", "s1", "--yes", code=3)
         code, out, err = house.cli("shard", "remove", "s1", "--yes", "--json")
         self.assertEqual((code, out, set(json.loads(err)["error"]) >= {"sqlstate", "message"}), (3, "", True))
+        for words in (("shard", "remove", "s1"), ("shard", "add", "s9"), ("shard", "gone"), ("shard", "set", "s1"), ("shard", "list", "--nothing")):
+            code, out, err = house.cli(*words, "--json")
+            self.assertEqual((code, out, json.loads(err)["error"]["sqlstate"]), (2, "", "22023"), words)
         code, out, err = house.cli("shard", "list", "--json", "--admin", "http://127.0.0.1:1")
         self.assertEqual((code, out, json.loads(err)["error"]["sqlstate"]), (4, "", "08006"))
 

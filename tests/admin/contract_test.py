@@ -74,6 +74,14 @@ class Contract(unittest.TestCase):
         self.ask("GET", S + "/nowhere", status=404)
         self.ask("DELETE", S + "/nowhere", status=404)
         self.ask("PATCH", S + "/s3", {}, status=400)
+        # As it was read, the password hidden, it is the same; with another address nobody knows the password.
+        shown = {name: self.ask("GET", S + "/s3").json[name] for name in ("name", "dsn", "state")}
+        self.assertIn("password=***", shown["dsn"])
+        self.has(self.ask("PATCH", S + "/s3", shown), **shown)
+        self.ask("POST", S, shown, 200)
+        self.assertIn(house.dsn(3), house.rest("GET", "/v1/export").text)
+        other = self.ask("PATCH", S + "/s3", {"dsn": shown["dsn"] + " connect_timeout=8"}, 400)
+        self.assertIn("***", other.json["hint"])
         self.ask("POST", S, {"name": "s4"}, status=400)
         self.ask("POST", S, {"name": "s4", "dsn": "host=127.0.0.1 port=1 dbname=x"}, status=502)
 

@@ -15,6 +15,7 @@ import threading
 import time
 import tomllib
 import unittest
+import urllib.parse
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -129,6 +130,19 @@ class Contract(unittest.TestCase):
         self.ask("DELETE", S + "/s2", status=409)
         self.ask("GET", M + "/tenants/shardlets/eu", status=404)  # it is of another map
 
+    def test_02a_any_name_that_can_be_made_has_an_address(self):
+        for name in ("My Map", "a/b", 'a"b', "select", "Straße 漢", "a+b&c=d?e#f%41", "two\nlines"):
+            where = M + "/" + urllib.parse.quote(name, safe="")
+            made = self.ask("POST", M, {"name": name, "kind": "list", "key": ["text"]}, 201)
+            self.assertEqual(made.headers["Location"], where)
+            self.has(self.ask("GET", where), name=name)
+            with house.sql() as sql:
+                sql.execute('CREATE SHARDLET "odd one" OF "{}" FOR VALUES IN (\'o\'\'k, "x"\') ON SHARD s1'.format(name.replace('"', '""')))
+            self.assertEqual(json.loads(house.cli("lookup", name, "o'k, \"x\"", "--json")[1])["shardlet"], "odd one")
+            self.ask("DELETE", where + "/shardlets/odd%20one", status=204)
+            self.assertEqual(house.cli("map", "drop", name, "--yes")[0], 0)
+            self.ask("GET", where, status=404)
+
     def test_02b_keys_of_several_columns_and_numbers_of_any_length(self):
         self.ask("POST", M, {"name": "two", "kind": "range", "key": ["text", "numeric"]}, 201)
         long = "123456789012345678901234567890.1234567890"
@@ -210,6 +224,13 @@ class Contract(unittest.TestCase):
         self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "nowhere"}, status=404)
         self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a"}, status=400)
         self.ask("POST", "/v1/jobs", {"type": "fly"}, status=400)
+        for rate in ("99999999999999GB/s", "18014398509481984kB", -1, 1.5):
+            self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "s2", "max_rate": rate}, status=400)
+            with house.sql() as sql, self.assertRaises(psycopg.Error) as refused:
+                sql.execute(f"MOVE SHARDLET a TO SHARD s2 WITH (max_rate = '{rate}')")
+            self.assertEqual(refused.exception.diag.sqlstate, "22023")
+        for wrong in ({"now": True}, []):
+            self.ask("POST", f"/v1/jobs/{merged['id']}/cancel", wrong, status=400)
 
     def test_05_a_job_that_is_cancelled_and_resumed(self):
         with house.shard(1) as holder:

@@ -47,7 +47,7 @@ constexpr const char* kSchemas = R"json({
   "table": {"type": "object", "required": ["name"], "properties": {
     "name": {"type": "string"}, "map": {"type": "string"}, "key": {"type": "array", "items": {"type": "string"}},
     "replicated": {"type": "boolean"}, "home": {"type": "boolean"}}},
-  "newJob": {"type": "object", "required": ["type"], "properties": {
+  "newJob": {"type": "object", "required": ["type"], "additionalProperties": false, "properties": {
     "type": {"enum": ["move", "split", "merge", "drain", "rebalance", "provision"]}, "shardlet": {"type": "string"},
     "shardlets": {"type": "array", "items": {"type": "string"}}, "to": {"type": "string"},
     "at": {"$ref": "#/components/schemas/bound"}, "into": {}, "move": {"type": "string"},

@@ -4,6 +4,7 @@
 
 #include "admin/operation_handlers.h"
 #include "admin/request_body.h"
+#include "base/dsn_text.h"
 
 namespace kintsugi::admin::handlers {
 namespace {
@@ -135,7 +136,8 @@ Answer create_shard(RestRequest& request) {
   return create(request, command::CreateShard{shard, false}, one(Show::What::kShards, shard.name),
                 [&shard](const ShardMap& map) {
                   const shardmap::Shard* known = map.shard_named(shard.name);
-                  return known != nullptr && known->dsn == shard.dsn;
+                  return known != nullptr &&
+                         (known->dsn == shard.dsn || without_password(known->dsn) == shard.dsn);
                 });
 }
 

@@ -21,6 +21,8 @@ Result<std::uint64_t> job_id(RestRequest& request) {
 
 Answer control(RestRequest& request, bool resume) {
   KG_TRY(const std::uint64_t id, job_id(request));
+  KG_TRY(RequestBody body, RequestBody::read(request.body));
+  KG_CHECK(body.finish());  // there is nothing to say
   return run_one(request, command::ControlJob{id, resume}, 202);
 }
 

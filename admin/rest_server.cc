@@ -25,6 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr const char* kAnyPath = R"([\s\S]*)";     // a dot is no line break, which a name may have
 constexpr std::size_t kGuestsMax = 256;            // each has a thread
 constexpr int kAtOnceMax = 32, kWaitingMax = 128;  // operations: what is left is for health and metrics
 constexpr auto kWaitForOthers = 10s;
@@ -178,12 +179,12 @@ void RestServer::Parts::set_up() {
     const Guests::AtWork working;
     serve(request, response);
   };
-  http.Get(".*", handler);
-  http.Post(".*", handler);
-  http.Put(".*", handler);
-  http.Patch(".*", handler);
-  http.Delete(".*", handler);
-  http.Options(".*", handler);
+  http.Get(kAnyPath, handler);
+  http.Post(kAnyPath, handler);
+  http.Put(kAnyPath, handler);
+  http.Patch(kAnyPath, handler);
+  http.Delete(kAnyPath, handler);
+  http.Options(kAnyPath, handler);
   http.set_error_handler([](const httplib::Request&, httplib::Response& response) {
     if (!response.body.empty()) return;
     // It could not be read: nor can it be told where the next one begins.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "app/commands.h"
 #include "app/examples.h"
@@ -50,40 +51,49 @@ bool is_for_clients(const std::string& word) {
          std::find(std::begin(kWithValue), std::end(kWithValue), name) != std::end(kWithValue);
 }
 
+// What is odd about the arguments of the command that `path` names, in one sentence.
+std::string odd_usage(const CLI::App& root, const std::string& path, const CLI::ParseError& error,
+                      const std::vector<std::string>& arguments) {
+  const CLI::App& app = named_command(root);
+  const std::vector<std::string> commands = known_words(app, false);
+  std::vector<std::string> extras = root.remaining(true);
+  std::string odd = extras.empty() ? "" : extras.front();
+  // Without a command nothing is left over: the first word that is not an option should have been one.
+  if (&app == &root && odd.empty() && !arguments.empty()) odd = arguments.front();
+  // kintsugi shard --json: what is missing is which.
+  if (is_for_clients(odd) && !commands.empty()) odd.clear();
+  if (odd.empty()) return path + ": " + (commands.empty() ? error.what() : "which? " + listed(commands));
+  if (odd.starts_with("-")) {
+    const std::string name = odd.substr(0, odd.find('='));
+    return path + ": there is no option " + name + did_you_mean(name, known_words(app, true));
+  }
+  if (!commands.empty()) return path + ": '" + odd + "' is not a command" + did_you_mean(odd, commands);
+  return path + ": '" + odd + "' is one word too many";
+}
+
+// With --json anywhere an error is an object on standard error, also one of usage.
+bool wants_json(const std::vector<std::string>& arguments) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(arguments.begin(), end, "--json") != end;
+}
+
 int complain_about_usage(const CLI::App& root, const CLI::ParseError& error,
                          const std::vector<std::string>& arguments) {
-  const CLI::App& app = named_command(root);
+  if (arguments.empty()) {
+    std::cerr << root.help();
+    return kWrongUsage;
+  }
   std::string path = "kintsugi";
   for (const CLI::App* at = &root; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();
     path += " " + at->get_name();
   }
-  std::vector<std::string> extras = root.remaining(true);
-  std::string odd = extras.empty() ? "" : extras.front();
-  // Without a command nothing is left over: the first word that is not an option should have been one.
-  if (&app == &root && odd.empty() && !arguments.empty()) odd = arguments.front();
-  if (arguments.empty()) {
-    std::cerr << root.help();
-    return kWrongUsage;
-  }
-  // kintsugi shard --json: what is missing is which.
-  if (is_for_clients(odd) && !known_words(app, false).empty()) odd.clear();
-  bool is_option = odd.starts_with("-");
-  bool expects_command = !is_option && !known_words(app, false).empty();
-  if (const auto words = known_words(app, false); odd.empty() && !words.empty()) {
-    std::cerr << path << ": which? " << listed(words) << "\n";
-  } else if (odd.empty()) {
-    std::cerr << path << ": " << error.what() << "\n";
-  } else if (is_option) {
-    std::string name = odd.substr(0, odd.find('='));
-    std::cerr << path << ": there is no option " << name << did_you_mean(name, known_words(app, true)) << "\n";
-  } else if (expects_command) {
-    std::cerr << path << ": '" << odd << "' is not a command" << did_you_mean(odd, known_words(app, false))
-              << "\n";
+  const std::string sentence = odd_usage(root, path, error, arguments), hint = "See " + path + " --help";
+  if (wants_json(arguments)) {
+    complain_in_json({.sqlstate = std::string(sqlstate::kInvalidParameter), .message = sentence, .hint = hint});
   } else {
-    std::cerr << path << ": '" << odd << "' is one word too many\n";
+    std::cerr << sentence << "\n" << hint << "\n";
   }
-  std::cerr << "See " << path << " --help\n";
   return kWrongUsage;
 }
 
@@ -151,6 +161,14 @@ void complain(const Error& error) {
   std::cerr << "kintsugi: " << error.message << "\n";
   if (!error.detail.empty()) std::cerr << "  " << error.detail << "\n";
   if (!error.hint.empty()) std::cerr << "  " << error.hint << "\n";
+}
+
+void complain_in_json(const Error& error) {
+  nlohmann::ordered_json json = {{"sqlstate", error.sqlstate}, {"message", error.message}};
+  if (!error.detail.empty()) json["detail"] = error.detail;
+  if (!error.hint.empty()) json["hint"] = error.hint;
+  const nlohmann::ordered_json whole = {{"error", json}};
+  std::cerr << whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
 int run_command_line(const std::vector<std::string>& given) {

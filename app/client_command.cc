@@ -110,11 +110,7 @@ int Talk::misused(const std::string& sentence) const {
 
 // With --json an error is an object too, on standard error.
 void Talk::complain(const Error& error) const {
-  if (!options_.json) return app::complain(error);
-  Json json = {{"sqlstate", error.sqlstate}, {"message", error.message}};
-  if (!error.detail.empty()) json["detail"] = error.detail;
-  if (!error.hint.empty()) json["hint"] = error.hint;
-  std::cerr << Json{{"error", json}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  options_.json ? complain_in_json(error) : app::complain(error);
 }
 
 void Talk::print(const Json& json, const std::vector<std::string>& columns) const {
@@ -159,7 +155,7 @@ int Talk::done(const std::string& method, const std::string& path, const Json& b
 bool Talk::confirmed(const std::string& question) {
   if (options_.yes) return true;
   if (isatty(STDIN_FILENO) == 0) {
-    std::cerr << "kintsugi: " << question << " Say so with --yes.\n";
+    (void)misused(question + " Say so with --yes.");
     return false;
   }
   std::cerr << question << " [y/N] " << std::flush;

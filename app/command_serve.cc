@@ -31,6 +31,14 @@ Result<ConfigSources> sources_of(const Options& options) {
   return sources;
 }
 
+// The router's own files are in it, and made at the first start: so is the folder.
+Status make_folder(const std::string& data) {
+  std::error_code problem;
+  if (!data.empty()) std::filesystem::create_directories(data, problem);
+  if (problem) return fail("58000", "cannot make the folder " + data + ": " + problem.message());
+  return {};
+}
+
 int run(const Options& options) {
   block_signals();
   auto sources = sources_of(options);
@@ -41,6 +49,10 @@ int run(const Options& options) {
   auto loaded = load_config(*sources);
   if (!loaded) {
     complain(loaded.error());
+    return kFailed;
+  }
+  if (const Status made = make_folder(options.data); !made) {
+    complain(made.error());
     return kFailed;
   }
   auto ended = run_server(loaded->config, [](const Listening&) {});

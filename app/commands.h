@@ -40,5 +40,7 @@ void add_user(CLI::App& root, int& exit_code);
 
 // One line to standard error: `kintsugi: ...`, with detail and hint below when there are.
 void complain(const Error& error);
+// The same for programs, of which --json was asked: {"error": {"sqlstate": ..., "message": ...}}.
+void complain_in_json(const Error& error);
 
 }  // namespace kintsugi::app

@@ -75,18 +75,8 @@ Result<bool> truth(const parser::Option& option) {
   return fail(sqlstate::kInvalidParameter, std::string(option.name) + " is true or false");
 }
 
-// "50MB/s", "64kB", "1000000": bytes a second.
 Result<std::uint64_t> rate(const parser::Option& option) {
-  std::string_view value = option.value;
-  if (value.ends_with("/s")) value.remove_suffix(2);
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(value.data() + value.size() - end));
-  static constexpr std::pair<std::string_view, int> kUnits[] = {
-      {"", 0}, {"B", 0}, {"kB", 10}, {"MB", 20}, {"GB", 30}};
-  for (const auto& [name, shift] : kUnits) {
-    if (error == std::errc() && unit == name && number < (std::uint64_t{1} << 33)) return number << shift;
-  }
+  if (const auto bytes = splitmerge::rate_named(option.value)) return *bytes;
   return fail(sqlstate::kInvalidParameter, "max_rate is \"" + std::string(option.value) +
                                                "\"; it is a number of bytes a second, as '50MB/s'");
 }

@@ -135,7 +135,8 @@ std::optional<Error> Session::misuses_own_setting(const StatementEffects& effect
 }
 
 void Session::protocol_violation(const Error& error) {
-  end_with(sqlstate::kProtocolViolation, error.message, error.hint);
+  const bool limit = error.sqlstate == sqlstate::kLimitReached;
+  end_with(limit ? sqlstate::kLimitReached : sqlstate::kProtocolViolation, error.message, error.hint);
 }
 
 }  // namespace kintsugi::frontend

@@ -187,7 +187,8 @@ Result<MapPtr> MapCommands::drop_shardlet(const std::string& name, Deadline dead
 Result<MapPtr> MapCommands::shard_table(const Table& table, Deadline deadline) {
   for (const char* system : {"kintsugi", "pg_catalog", "information_schema", "pg_toast"}) {
     if (table.schema == system)
-      return fail("42501", "table " + table.display() + " is a table of the system, and is not placed");
+      return fail("42501", "table " + table.display() + " is a table of the system, and is not placed",
+                  "Shard or replicate tables of your own.");
   }
   const auto check = [&](const ShardMap& map) -> Status {
     if (table.kind == TableKind::kReplicated) return check_copies(map, table, deadline);

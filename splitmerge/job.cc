@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "shardmap/key_json.h"
@@ -47,18 +48,7 @@ std::vector<std::string> texts_member(JsonObject& object, const char* member) {
 // "50MB" and a plain number of bytes, both a second.
 std::optional<std::uint64_t> rate_of(const Json& json) {
   if (json.is_number_unsigned()) return json.get<std::uint64_t>();
-  if (!json.is_string()) return std::nullopt;
-  const std::string text = json.get<std::string>();
-  std::uint64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{}) return std::nullopt;
-  std::string unit(end, text.data() + text.size());
-  if (unit.ends_with("/s")) unit.resize(unit.size() - 2);
-  if (unit.empty() || unit == "B") return value;
-  if (unit == "kB") return value << 10;
-  if (unit == "MB") return value << 20;
-  if (unit == "GB") return value << 30;
-  return std::nullopt;
+  return json.is_string() ? rate_named(json.get_ref<const std::string&>()) : std::nullopt;
 }
 
 void read_shardlets(JsonObject& object, JobRequest& request) {
@@ -144,6 +134,20 @@ std::string bytes_text(std::uint64_t bytes) {
   std::size_t unit = 0;
   for (; bytes >= 10240 && unit + 1 < std::size(kUnits); ++unit) bytes = (bytes + 512) / 1024;
   return std::to_string(bytes) + " " + kUnits[unit];
+}
+
+std::optional<std::uint64_t> rate_named(std::string_view text) {
+  static constexpr std::pair<std::string_view, int> kUnits[] = {
+      {"", 0}, {"B", 0}, {"kB", 10}, {"MB", 20}, {"GB", 30}};
+  if (text.ends_with("/s")) text.remove_suffix(2);
+  std::uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{}) return std::nullopt;
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  for (const auto& [name, shift] : kUnits) {
+    if (unit == name && number <= std::numeric_limits<std::uint64_t>::max() >> shift) return number << shift;
+  }
+  return std::nullopt;
 }
 
 std::string target_of(const JobRequest& request) {

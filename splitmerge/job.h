@@ -96,6 +96,9 @@ struct JobInfo {
 
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);  // "156 MB"
 
+// "50MB/s", "64kB", "1000000": bytes a second. None: no such rate, or more than 64 bits can count.
+[[nodiscard]] std::optional<std::uint64_t> rate_named(std::string_view text);
+
 // One line for SHOW JOBS: "a to s2".
 [[nodiscard]] std::string target_of(const JobRequest& request);
 

@@ -9,7 +9,8 @@ namespace client {
 namespace {
 constexpr std::string_view kTypes = "BCcdfDEHFPpQSX";
 constexpr std::string_view kShortTypes = "CcfDEHSX";
-constexpr std::uint64_t kShortBody = 10000;  // as PostgreSQL: PQ_SMALL_MESSAGE_LIMIT
+constexpr std::uint64_t kShortBody = 10000;         // as PostgreSQL: PQ_SMALL_MESSAGE_LIMIT
+constexpr std::uint64_t kLongestBody = 0x3fffffff;  // PostgreSQL's own: beyond it nothing was meant
 
 constexpr std::array<bool, 256> table_of(std::string_view types) {
   std::array<bool, 256> table{};
@@ -36,7 +37,14 @@ std::uint64_t max_body(char type, std::uint64_t max_message) {
 
 Result<std::optional<FrameHead>> peek(std::string_view bytes, std::uint64_t max_message) {
   if (!bytes.empty() && !is_known(bytes[0])) return fail(unknown_type(bytes[0]));
-  return peek_head(bytes, bytes.empty() ? max_message : max_body(bytes[0], max_message));
+  auto head = peek_head(bytes, bytes.empty() ? max_message : max_body(bytes[0], max_message));
+  if (head || kIsShort[static_cast<unsigned char>(bytes[0])]) return head;
+  const std::uint32_t length = load_u32(bytes.data() + 1);
+  if (length < 4 || length - 4 > kLongestBody) return head;
+  return fail(sqlstate::kLimitReached,
+              "a message of " + std::to_string(length - 4) + " bytes is longer than the " +
+                  std::to_string(max_message) + " that are allowed",
+              "Send less at once, or raise limits.max_message.");
 }
 }  // namespace client
 

@@ -5,6 +5,7 @@
 #include "admin/commands/job_commands.h"
 #include "admin/commands/meant.h"
 #include "admin/commands/show.h"
+#include "base/dsn_text.h"
 #include "executor/dsn.h"
 #include "shardmap/map_feed.h"
 #include "shardmap/recovery.h"
@@ -71,9 +72,23 @@ struct Changer {
     return done;
   }
   Result<CommandResult> operator()(const AlterShard& c) const {
-    if (c.dsn) KG_CHECK(executor::Dsn::parse(*c.dsn));
     if (!c.dsn && !c.new_name && !c.state) return fail(sqlstate::kInvalidParameter, "nothing is to be changed");
-    return made(map().alter_shard({c.name, c.new_name, c.dsn, {}, c.state}, run.deadline));
+    shardmap::edit::AlterShard edit{c.name, c.new_name, c.dsn, {}, c.state};
+    if (c.dsn) {
+      KG_TRY(edit.dsn, as_it_is(c.name, *c.dsn));
+    }
+    return made(map().alter_shard(edit, run.deadline));
+  }
+  // A DSN that comes back as it was shown, its password hidden, is the one that there is.
+  Result<std::string> as_it_is(const std::string& shard, const std::string& dsn) const {
+    KG_TRY(const executor::Dsn read, executor::Dsn::parse(dsn));
+    if (read.password != kHiddenPassword) return dsn;
+    KG_TRY(const shardmap::StoredMap stored, store.load(run.deadline));
+    const shardmap::Shard* known = stored.map->shard_named(shard);
+    if (known == nullptr) return dsn;
+    if (dsn == without_password(known->dsn)) return known->dsn;
+    return fail(sqlstate::kInvalidParameter, "the password of this DSN is hidden",
+                "Write the password in the place of ***.");
   }
   Result<CommandResult> operator()(const DropShard& c) const {
     return unless(c.if_exists, sqlstate::kUndefinedObject, made(map().drop_shard(c.name, run.deadline)));

@@ -15,6 +15,7 @@ import threading
 import time
 import tomllib
 import unittest
+import urllib.parse
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -74,6 +75,14 @@ class Contract(unittest.TestCase):
         self.ask("GET", S + "/nowhere", status=404)
         self.ask("DELETE", S + "/nowhere", status=404)
         self.ask("PATCH", S + "/s3", {}, status=400)
+        # As it was read, the password hidden, it is the same; with another address nobody knows the password.
+        shown = {name: self.ask("GET", S + "/s3").json[name] for name in ("name", "dsn", "state")}
+        self.assertIn("password=***", shown["dsn"])
+        self.has(self.ask("PATCH", S + "/s3", shown), **shown)
+        self.ask("POST", S, shown, 200)
+        self.assertIn(house.dsn(3), house.rest("GET", "/v1/export").text)
+        other = self.ask("PATCH", S + "/s3", {"dsn": shown["dsn"] + " connect_timeout=8"}, 400)
+        self.assertIn("***", other.json["hint"])
         self.ask("POST", S, {"name": "s4"}, status=400)
         self.ask("POST", S, {"name": "s4", "dsn": "host=127.0.0.1 port=1 dbname=x"}, status=502)
 
@@ -120,6 +129,19 @@ class Contract(unittest.TestCase):
         self.ask("GET", M + "/nowhere/lookup?key=42", status=404)
         self.ask("DELETE", S + "/s2", status=409)
         self.ask("GET", M + "/tenants/shardlets/eu", status=404)  # it is of another map
+
+    def test_02a_any_name_that_can_be_made_has_an_address(self):
+        for name in ("My Map", "a/b", 'a"b', "select", "Straße 漢", "a+b&c=d?e#f%41", "two\nlines"):
+            where = M + "/" + urllib.parse.quote(name, safe="")
+            made = self.ask("POST", M, {"name": name, "kind": "list", "key": ["text"]}, 201)
+            self.assertEqual(made.headers["Location"], where)
+            self.has(self.ask("GET", where), name=name)
+            with house.sql() as sql:
+                sql.execute('CREATE SHARDLET "odd one" OF "{}" FOR VALUES IN (\'o\'\'k, "x"\') ON SHARD s1'.format(name.replace('"', '""')))
+            self.assertEqual(json.loads(house.cli("lookup", name, "o'k, \"x\"", "--json")[1])["shardlet"], "odd one")
+            self.ask("DELETE", where + "/shardlets/odd%20one", status=204)
+            self.assertEqual(house.cli("map", "drop", name, "--yes")[0], 0)
+            self.ask("GET", where, status=404)
 
     def test_02b_keys_of_several_columns_and_numbers_of_any_length(self):
         self.ask("POST", M, {"name": "two", "kind": "range", "key": ["text", "numeric"]}, 201)
@@ -202,6 +224,13 @@ class Contract(unittest.TestCase):
         self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "nowhere"}, status=404)
         self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a"}, status=400)
         self.ask("POST", "/v1/jobs", {"type": "fly"}, status=400)
+        for rate in ("99999999999999GB/s", "18014398509481984kB", -1, 1.5):
+            self.ask("POST", "/v1/jobs", {"type": "move", "shardlet": "a", "to": "s2", "max_rate": rate}, status=400)
+            with house.sql() as sql, self.assertRaises(psycopg.Error) as refused:
+                sql.execute(f"MOVE SHARDLET a TO SHARD s2 WITH (max_rate = '{rate}')")
+            self.assertEqual(refused.exception.diag.sqlstate, "22023")
+        for wrong in ({"now": True}, []):
+            self.ask("POST", f"/v1/jobs/{merged['id']}/cancel", wrong, status=400)
 
     def test_05_a_job_that_is_cancelled_and_resumed(self):
         with house.shard(1) as holder:
@@ -389,6 +418,9 @@ class Contract(unittest.TestCase):
         cli("shard", "remove", "s1", "--yes", code=3)
         code, out, err = house.cli("shard", "remove", "s1", "--yes", "--json")
         self.assertEqual((code, out, set(json.loads(err)["error"]) >= {"sqlstate", "message"}), (3, "", True))
+        for words in (("shard", "remove", "s1"), ("shard", "add", "s9"), ("shard", "gone"), ("shard", "set", "s1"), ("shard", "list", "--nothing")):
+            code, out, err = house.cli(*words, "--json")
+            self.assertEqual((code, out, json.loads(err)["error"]["sqlstate"]), (2, "", "22023"), words)
         code, out, err = house.cli("shard", "list", "--json", "--admin", "http://127.0.0.1:1")
         self.assertEqual((code, out, json.loads(err)["error"]["sqlstate"]), (4, "", "08006"))
 

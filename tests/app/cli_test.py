@@ -206,6 +206,17 @@ class Cli(unittest.TestCase):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(20), 0)
 
+    def test_serve_makes_the_folder_of_its_files(self):
+        data = os.path.join(self.folder(), "of a router", "new")
+        with self.serving("--data", data, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0") as process:
+            self.assertIn(" listening ", process.first_line)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(20), 0)
+        self.assertLessEqual({"admin.token", "map.db", "replica.db"}, set(os.listdir(data)))
+        code, _, err = self.run_program("serve", "--data", os.path.join(data, "map.db", "x"))
+        self.assertEqual(code, 1)
+        self.assertIn("cannot make the folder", err)
+
     def test_a_second_router_on_the_same_files_is_refused(self):
         """Of a SQLite store a router takes itself to be the only one; and each has a replica of its own."""
         data, other = str(pathlib.Path(self.file("")).parent), str(pathlib.Path(self.file("")).parent)

@@ -41,6 +41,16 @@ TEST(Job, TheBodiesOfTheContractAreRead) {
   EXPECT_EQ(target_of(must(R"({"type": "rebalance"})")), "all maps");
 }
 
+TEST(Job, ARateIsBytesASecondAndFitsIn64Bits) {
+  EXPECT_EQ(rate_named("50MB/s"), 50U << 20);
+  EXPECT_EQ(rate_named("64kB"), 64U << 10);
+  EXPECT_EQ(rate_named("10000000000"), 10000000000U);
+  EXPECT_EQ(rate_named("17179869183GB/s"), 17179869183U << 30);
+  for (const char* not_one : {"17179869184GB/s", "18014398509481984kB", "99999999999999999999", "-1", "1.5MB",
+                              "MB", "", "5 MB", "5mb/s"})
+    EXPECT_FALSE(rate_named(not_one)) << not_one;
+}
+
 TEST(Job, WhatIsNotOfTheTypeIsRefusedByName) {
   for (const auto& [json, says] : std::vector<std::pair<std::string, std::string>>{
            {R"({"type": "move", "shardlet": "a"})", "\"to\""},
@@ -48,6 +58,8 @@ TEST(Job, WhatIsNotOfTheTypeIsRefusedByName) {
            {R"({"type": "fly"})", "fly"},
            {R"({"type": "split", "shardlet": "a", "at": 5})", "\"at\""},
            {R"({"type": "move", "shardlet": "a", "to": "s", "max_rate": "fast"})", "\"max_rate\""},
+           {R"({"type": "move", "shardlet": "a", "to": "s", "max_rate": "99999999999999GB/s"})",
+            "\"max_rate\""},
            {R"([])", "not an object"},
            {R"({"type)", "JSON"}}) {
     const auto request = job_request_from_json(json);

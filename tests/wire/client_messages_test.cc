@@ -31,6 +31,12 @@ TEST(ClientMessages, PeekRefusesAsEarlyAsItCan) {
   EXPECT_EQ(client::peek("S\0\0\x27\x15"sv, 1 << 20).error().message, "invalid message length");
   EXPECT_EQ((*client::peek("S\0\0\x27\x14"sv, 1 << 20))->body_size, 10000U);
   EXPECT_EQ(client::peek("Q\0\0\0\x03"sv, 1000).error().sqlstate, "08P01");
+  // What PostgreSQL would have taken is our limit; what it would not have is no message.
+  EXPECT_EQ((*client::peek("Q\0\0\x03\xec"sv, 1000))->body_size, 1000U);
+  const Error longer = client::peek("Q\0\0\x03\xed"sv, 1000).error();
+  EXPECT_EQ(longer.sqlstate, "53400");
+  EXPECT_EQ(longer.message, "a message of 1001 bytes is longer than the 1000 that are allowed");
+  EXPECT_EQ(client::peek("Q\x40\0\0\x04"sv, 1000).error().sqlstate, "08P01");
 }
 
 TEST(ClientMessages, ParseGivesItsTypes) {

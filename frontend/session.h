@@ -212,6 +212,7 @@ class Session {
   io::Task<StatementEnd> run_named(KnownRef known, bool describe, std::vector<std::int16_t> formats);
   const std::string& rows_described(const KnownStatement& known, const PreparedText& prepared);
   io::Task<StatementEnd> prepare_here(KnownRef known);
+  io::Task<Result<executor::Rows>> arguments_of(KnownRef known, PreparedTextRef prepared);
   io::Task<StatementEnd> execute_here(KnownRef known, PreparedTextRef prepared, bool describe,
                                       std::vector<std::int16_t> formats);
 

@@ -230,6 +230,8 @@ class Session {
                                      const wire::BindMessage& bind);
   std::span<const planner::Parameter> parameters_of(const PreparedText& prepared,
                                                     const wire::BindValues& values);
+  [[nodiscard]] std::uint64_t described_now();
+  [[nodiscard]] static Error other_columns();
   Handled have_described(const PreparedTextRef& text);
   static bool explains_parameters(const KnownStatement& known);
   Handled bind_portal(const wire::BindMessage& bind, const PreparedTextRef& text, planner::Plan plan);

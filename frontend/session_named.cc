@@ -197,11 +197,12 @@ io::Task<Result<executor::Rows>> Session::arguments_of(KnownRef known, PreparedT
 io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef prepared, bool describe,
                                              std::vector<std::int16_t> formats) {
   const parser::Execute& execute = *known->tree->get<parser::Execute>();
-  if (!prepared->described) {
+  if (!prepared->described || prepared->described_as_of != described_now()) {
     auto describing = describe_statement(prepared);
     co_await std::move(describing);
     if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
   }
+  if (prepared->changed) co_return StatementEnd::refused(other_columns(), "RevalidateCachedQuery");
   const bool takes_any = !prepared->types.empty();  // PostgreSQL does not look at arguments for nothing
   if (takes_any && execute.args.size() != prepared->types.size()) {
     co_return StatementEnd::refused(

@@ -184,13 +184,21 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
 }
 
 // kDone: a shard has said what its parameters and columns are, and they are as the client knows them. kBlocked:
+// What a description holds for: a version of the routing, or what this transaction has defined until now.
+std::uint64_t Session::described_now() {
+  return map_changes_.empty() ? worker_.routing().version : ~names()->id;
+}
+
+Error Session::other_columns() {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "cached plan must not change result type"};
+}
+
 // it is asked, and the message comes again.
 Session::Handled Session::have_described(const PreparedTextRef& text) {
-  if (text->described && text->described_as_of == worker_.routing().version) {
+  if (text->described && text->described_as_of == described_now()) {
     if (!text->changed) return Handled::kDone;
-    reject_extended({.sqlstate = std::string(sqlstate::kNotSupported),
-                     .message = "cached plan must not change result type"},
-                    "RevalidateCachedQuery");
+    reject_extended(other_columns(), "RevalidateCachedQuery");
     return Handled::kRejected;
   }
   if (lease_ && !leave_place()) return Handled::kBlocked;
@@ -453,7 +461,7 @@ io::Task<> Session::describe_statement(PreparedTextRef text) {
       at_home = true;
       continue;
     }
-    text->described_as_of = worker_.routing().version;
+    text->described_as_of = described_now();
     if (text->described) {  // a definition may have given it others since
       text->changed = !explains && !same_columns(text->row_description, description->row_description);
       co_return;

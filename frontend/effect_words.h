@@ -113,6 +113,12 @@ inline constexpr std::array<std::string_view, 21> kBeforeParenthesis = {
 inline constexpr std::array<std::string_view, 9> kBeforeColumns = {
     "as", "copy", "execute", "exists", "into", "recursive", "references", "table", "with"};
 
+// Functions of sequences that go on about the session; and what ends a select list.
+inline constexpr std::array<std::string_view, 3> kOfSequences = {"currval", "lastval", "nextval"};
+inline constexpr std::array<std::string_view, 13> kBehindList = {
+    "except", "fetch", "for",    "from",  "group", "having", "intersect",
+    "into",   "limit", "offset", "order", "union", "where"};
+
 // Settings, as SET and RESET say them, that names hang on.
 inline constexpr std::array<std::string_view, 6> kNameGiving = {
     "all", "authorization", "role", "schema", "session_authorization", "search_path"};

@@ -51,7 +51,7 @@ inline constexpr std::array kNames = {
     Word{"pg_advisory_lock", kMayPin},
     Word{"pg_advisory_lock_shared", kMayPin},
     Word{"pg_advisory_unlock", kMayUnpin},
-    Word{"pg_advisory_unlock_all", kMayUnpin},
+    Word{"pg_advisory_unlock_all", kMayUnpin | kUnlocksAll},
     Word{"pg_advisory_unlock_shared", kMayUnpin},
     Word{"pg_replication_origin_session_setup", kPinsForGood},
     Word{"pg_settings", kMaySet | kMayRename},  // UPDATE on it is SET

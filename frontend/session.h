@@ -263,6 +263,13 @@ class Session {
   void cancel_at(executor::Backend& backend);
   io::Task<> run_script(std::string text);
   io::Task<StatementEnd> run_of_script(const std::string* text, parser::Range statement, bool several);
+  io::Task<StatementEnd> run_by_kind(KnownRef known, const std::string* text, parser::Range statement,
+                                     parser::Normaliser* normal);
+  // session_ends.cc
+  [[nodiscard]] static std::string_view ends_for_all(const KnownStatement& known);
+  [[nodiscard]] bool ends_elsewhere(const KnownStatement& known) const;
+  io::Task<> end_elsewhere(KnownRef known, StatementEnd* end);
+  io::Task<> look_at_ended();
   // session_pour.cc
   io::Task<Result<Pouring>> look_at_source(const planner::Pour& pour, const Run* run);
   io::Task<StatementEnd> run_pour(planner::Pour pour, Run* run);

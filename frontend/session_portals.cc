@@ -86,6 +86,7 @@ bool Session::explains_parameters(const KnownStatement& known) {
 }
 
 bool Session::is_routers_own(const KnownStatement& known) {
+  if (known.kind != StatementKind::kPlanned && ends_elsewhere(known)) return true;
   switch (known.kind) {
     case StatementKind::kTransaction:
     case StatementKind::kTenant:
@@ -183,7 +184,6 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
   return have_described(*text);
 }
 
-// kDone: a shard has said what its parameters and columns are, and they are as the client knows them. kBlocked:
 // What a description holds for: a version of the routing, or what this transaction has defined until now.
 std::uint64_t Session::described_now() {
   return map_changes_.empty() ? worker_.routing().version : ~names()->id;
@@ -194,6 +194,7 @@ Error Session::other_columns() {
           .message = "cached plan must not change result type"};
 }
 
+// kDone: a shard has said what its parameters and columns are, and they are as the client knows them. kBlocked:
 // it is asked, and the message comes again.
 Session::Handled Session::have_described(const PreparedTextRef& text) {
   if (text->described && text->described_as_of == described_now()) {
@@ -326,7 +327,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     return Handled::kBlocked;
   }
   if (const auto* route = std::get_if<planner::Route>(&*plan);
-      route != nullptr && route->text.empty() && (route->shard == 0 || !careful())) {
+      route != nullptr && route->text.empty() && (route->shard == 0 || !careful()) && !ends_elsewhere(known)) {
     *where = place_of(*route, known.effects);
     *writes = route->writes;
     *again = known.tree->get<parser::Copy>() == nullptr;

@@ -19,17 +19,23 @@ Error to_error(const wire::ErrorReport& report) {
 
 io::Task<Result<StatementDescription>> describe_on(Backend* backend, std::string text, std::string type_oids,
                                                    io::Waiter* waiter, Deadline deadline) {
-  const auto lost = [backend](const std::string& message) {
-    backend->broken = true;
-    return fail(sqlstate::kShardUnreachable, "lost the connection to shard " + backend->shard + ": " + message);
-  };
   std::string request;
   wire::append_parse(request, "", text, type_oids);
   wire::append_describe(request, 'S', "");
   wire::append_sync(request);
+  backend->unnamed_owner = Backend::kUnknownOwner;
+  auto exchanging = exchange_extended(backend, std::move(request), waiter, deadline);
+  co_return co_await std::move(exchanging);
+}
+
+io::Task<Result<StatementDescription>> exchange_extended(Backend* backend, std::string request,
+                                                         io::Waiter* waiter, Deadline deadline) {
+  const auto lost = [backend](const std::string& message) {
+    backend->broken = true;
+    return fail(sqlstate::kShardUnreachable, "lost the connection to shard " + backend->shard + ": " + message);
+  };
   auto sending = backend->stream.write_all(std::move(request), waiter, deadline);
   if (Status sent = co_await std::move(sending); !sent) co_return lost(sent.error().message);
-  backend->unnamed_owner = Backend::kUnknownOwner;
   StatementDescription description;
   std::optional<Error> error;
   for (;;) {

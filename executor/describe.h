@@ -21,4 +21,8 @@ struct StatementDescription {
 io::Task<Result<StatementDescription>> describe_on(Backend* backend, std::string text, std::string type_oids,
                                                    io::Waiter* waiter, Deadline deadline);
 
+// The same of messages that end with a Sync: sends them, and reads what a Describe among them is told.
+io::Task<Result<StatementDescription>> exchange_extended(Backend* backend, std::string request,
+                                                         io::Waiter* waiter, Deadline deadline);
+
 }  // namespace kintsugi::executor

@@ -51,7 +51,7 @@ inline constexpr std::array kNames = {
     Word{"pg_advisory_lock", kMayPin},
     Word{"pg_advisory_lock_shared", kMayPin},
     Word{"pg_advisory_unlock", kMayUnpin},
-    Word{"pg_advisory_unlock_all", kMayUnpin},
+    Word{"pg_advisory_unlock_all", kMayUnpin | kUnlocksAll},
     Word{"pg_advisory_unlock_shared", kMayUnpin},
     Word{"pg_replication_origin_session_setup", kPinsForGood},
     Word{"pg_settings", kMaySet | kMayRename},  // UPDATE on it is SET
@@ -112,6 +112,12 @@ inline constexpr std::array<std::string_view, 21> kBeforeParenthesis = {
 // A name behind one of these is no function's: INSERT INTO t (a, b), COPY t (a), ... AS t (a), EXECUTE p (1).
 inline constexpr std::array<std::string_view, 9> kBeforeColumns = {
     "as", "copy", "execute", "exists", "into", "recursive", "references", "table", "with"};
+
+// Functions of sequences that go on about the session; and what ends a select list.
+inline constexpr std::array<std::string_view, 3> kOfSequences = {"currval", "lastval", "nextval"};
+inline constexpr std::array<std::string_view, 13> kBehindList = {
+    "except", "fetch", "for",    "from",  "group", "having", "intersect",
+    "into",   "limit", "offset", "order", "union", "where"};
 
 // Settings, as SET and RESET say them, that names hang on.
 inline constexpr std::array<std::string_view, 6> kNameGiving = {

@@ -212,6 +212,7 @@ class Session {
   io::Task<StatementEnd> run_named(KnownRef known, bool describe, std::vector<std::int16_t> formats);
   const std::string& rows_described(const KnownStatement& known, const PreparedText& prepared);
   io::Task<StatementEnd> prepare_here(KnownRef known);
+  io::Task<Result<executor::Rows>> arguments_of(KnownRef known, PreparedTextRef prepared);
   io::Task<StatementEnd> execute_here(KnownRef known, PreparedTextRef prepared, bool describe,
                                       std::vector<std::int16_t> formats);
 
@@ -229,6 +230,8 @@ class Session {
                                      const wire::BindMessage& bind);
   std::span<const planner::Parameter> parameters_of(const PreparedText& prepared,
                                                     const wire::BindValues& values);
+  [[nodiscard]] std::uint64_t described_now();
+  [[nodiscard]] static Error other_columns();
   Handled have_described(const PreparedTextRef& text);
   static bool explains_parameters(const KnownStatement& known);
   Handled bind_portal(const wire::BindMessage& bind, const PreparedTextRef& text, planner::Plan plan);
@@ -260,6 +263,13 @@ class Session {
   void cancel_at(executor::Backend& backend);
   io::Task<> run_script(std::string text);
   io::Task<StatementEnd> run_of_script(const std::string* text, parser::Range statement, bool several);
+  io::Task<StatementEnd> run_by_kind(KnownRef known, const std::string* text, parser::Range statement,
+                                     parser::Normaliser* normal);
+  // session_ends.cc
+  [[nodiscard]] static std::string_view ends_for_all(const KnownStatement& known);
+  [[nodiscard]] bool ends_elsewhere(const KnownStatement& known) const;
+  io::Task<> end_elsewhere(KnownRef known, StatementEnd* end);
+  io::Task<> look_at_ended();
   // session_pour.cc
   io::Task<Result<Pouring>> look_at_source(const planner::Pour& pour, const Run* run);
   io::Task<StatementEnd> run_pour(planner::Pour pour, Run* run);

@@ -108,7 +108,11 @@ io::Task<> Session::run_errand() {
     auto letting_go = let_go();
     co_await std::move(letting_go);
   }
-  if (!txn_.open) release_places();
+  if (!txn_.open) {
+    auto looking = look_at_ended();
+    co_await std::move(looking);
+    release_places();
+  }
   if (look_effects_ != 0) {
     // The statement may have left something in its session there. What was set elsewhere since comes first, or
     // the look would take it to be gone.
@@ -237,6 +241,16 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
     txn_ = {.open = true, .implicit = true, .begin = "BEGIN"};
     seen_ = {};
   }
+  auto running = run_by_kind(known, text, statement, &normal);
+  StatementEnd end = co_await std::move(running);
+  auto ending = end_elsewhere(known, &end);
+  co_await std::move(ending);
+  co_return end;
+}
+
+io::Task<StatementEnd> Session::run_by_kind(KnownRef known, const std::string* text, parser::Range statement,
+                                            parser::Normaliser* normal) {
+  const std::string own(text->substr(statement.begin, statement.end - statement.begin));
   switch (known->kind) {
     case StatementKind::kUnknown:
       if (must_be_read()) {
@@ -279,10 +293,10 @@ io::Task<StatementEnd> Session::run_of_script(const std::string* text, parser::R
       StatementEnd end = co_await std::move(running);
       co_return end;
     }
-    case StatementKind::kExplainRoute: co_return explain_route(*known, normal, statement, {}, true);
+    case StatementKind::kExplainRoute: co_return explain_route(*known, *normal, statement, {}, true);
     case StatementKind::kPlanned: break;
   }
-  auto running = run_planned(known, text, statement, &normal);
+  auto running = run_planned(known, text, statement, normal);
   StatementEnd end = co_await std::move(running);
   co_return end;
 }

@@ -41,8 +41,11 @@ io::Task<> Session::execute_portal(std::string name, std::uint64_t max_rows) {
   if (portal == nullptr) {
     end = StatementEnd::refused({.sqlstate = "34000", .message = "portal \"" + name + "\" does not exist"});
   } else {
+    const KnownRef known = portal->known;
     auto advancing = advance_portal(name, portal, max_rows);
     end = co_await std::move(advancing);
+    auto ending = end_elsewhere(known, &end);
+    co_await std::move(ending);
   }
   if (end.failed) {
     to_client_.compose() += end.error;
@@ -69,6 +72,12 @@ io::Task<StatementEnd> Session::advance_portal(std::string name, Portal* portal,
   switch (known->kind) {
     case StatementKind::kSession: {
       auto running = run_session_statement(portal->statement->text, known);
+      StatementEnd end = co_await std::move(running);
+      if (!end.failed) note_guard_reset(*known);
+      co_return end;
+    }
+    case StatementKind::kCursor: {
+      auto running = run_anywhere(portal->statement->text, known);
       StatementEnd end = co_await std::move(running);
       co_return end;
     }

@@ -108,7 +108,7 @@ void Session::note_custom_settings(const StatementEffects& effects) {
 std::optional<Error> Session::refuse_sequence_state(std::uint32_t effects) {
   if ((effects & kReadsSequence) == 0) return std::nullopt;
   const bool first = !std::exchange(uses_sequence_state_, true);
-  if (!first || lease_ || pins_ != 0) return std::nullopt;
+  if (!first || lease_ || pins_ != 0 || (effects & kDrawsFirst) != 0) return std::nullopt;
   return Error{
       .sqlstate = std::string(sqlstate::kNotSupported),
       .message = "currval and lastval need the connection of the nextval before them",

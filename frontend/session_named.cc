@@ -1,9 +1,13 @@
 // SQL's PREPARE, EXECUTE and DEALLOCATE. A statement that concerns the home shard alone is prepared there and
 // ties the client to its connection, as PostgreSQL keeps it. One that is routed is kept by the router, like a
 // statement of the extended protocol: EXECUTE binds it.
+#include <algorithm>
+
 #include "base/sql_quote.h"
+#include "executor/arguments.h"
 #include "executor/describe.h"
 #include "frontend/called_settings.h"
+#include "frontend/made_types.h"
 #include "frontend/session.h"
 #include "frontend/statement_effects.h"
 #include "frontend/statement_names.h"
@@ -137,15 +141,68 @@ io::Task<StatementEnd> Session::prepare_here(KnownRef known) {
   co_return StatementEnd::complete("PREPARE");
 }
 
-// The arguments are PostgreSQL's to evaluate; their values, as text, are the parameters.
+namespace {
+
+// Literals that are the parameter's text as they stand, whatever becomes of them there.
+std::optional<executor::Rows> plain_arguments(const parser::Execute& execute,
+                                              std::span<const std::uint32_t> types) {
+  constexpr std::uint32_t kBigint = 20, kInteger = 23, kText = 25, kVarchar = 1043, kUuid = 2950;
+  constexpr std::size_t kDigits = 9;  // fit into both
+  executor::Rows rows(1);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const auto* literal = parser::as<parser::Literal>(execute.args[i]);
+    if (literal == nullptr) return std::nullopt;
+    const bool whole = literal->literal == parser::LiteralKind::kInteger && literal->value.size() <= kDigits &&
+                       (types[i] == kInteger || types[i] == kBigint);
+    const bool text = literal->literal == parser::LiteralKind::kString &&
+                      (types[i] == kText || types[i] == kVarchar || types[i] == kUuid);
+    if (literal->literal == parser::LiteralKind::kNull)
+      rows.front().emplace_back();
+    else if (whole || text)
+      rows.front().emplace_back(literal->value);
+    else
+      return std::nullopt;
+  }
+  return rows;
+}
+
+}  // namespace
+
+// Their values as text. They are PostgreSQL's to evaluate.
+io::Task<Result<executor::Rows>> Session::arguments_of(KnownRef known, PreparedTextRef prepared) {
+  const parser::Execute& execute = *known->tree->get<parser::Execute>();
+  if (auto plain = plain_arguments(execute, prepared->types)) co_return std::move(*plain);
+  const bool built_in = std::ranges::all_of(prepared->types, is_built_in);
+  auto joining = built_in ? join_any() : join(home());  // whose numbers of types these are
+  KG_CO_TRY(Place * place, co_await std::move(joining));
+  auto opened = open_at(place, false);
+  KG_CO_CHECK(co_await std::move(opened));
+  std::string arguments;
+  for (const parser::Expr* argument : execute.args) {
+    if (!arguments.empty()) arguments += ", ";
+    arguments.append("(").append(text_of(*known->tree, argument->range)).append("\n)");
+  }
+  auto asking = executor::cast_arguments(place->lease.get(), std::move(arguments), prepared->types, &waiter_,
+                                         Deadline::in(kControlTimeout));
+  auto rows = co_await std::move(asking);
+  if (!rows) {
+    Error error = std::move(rows).error();
+    error.position = 0;  // of another text
+    co_return fail(std::move(error));
+  }
+  co_return rows;
+}
+
+// The values of the arguments, as text, are the parameters.
 io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef prepared, bool describe,
                                              std::vector<std::int16_t> formats) {
   const parser::Execute& execute = *known->tree->get<parser::Execute>();
-  if (!prepared->described) {
+  if (!prepared->described || prepared->described_as_of != described_now()) {
     auto describing = describe_statement(prepared);
     co_await std::move(describing);
     if (backend_error_) co_return StatementEnd::refused(*std::exchange(backend_error_, std::nullopt));
   }
+  if (prepared->changed) co_return StatementEnd::refused(other_columns(), "RevalidateCachedQuery");
   const bool takes_any = !prepared->types.empty();  // PostgreSQL does not look at arguments for nothing
   if (takes_any && execute.args.size() != prepared->types.size()) {
     co_return StatementEnd::refused(
@@ -157,18 +214,7 @@ io::Task<StatementEnd> Session::execute_here(KnownRef known, PreparedTextRef pre
   }
   executor::Rows rows;
   if (takes_any) {
-    auto joining = join_any();
-    auto place = co_await std::move(joining);
-    if (!place) co_return StatementEnd::refused(place.error());
-    auto opened = open_at(*place, false);
-    if (Status done = co_await std::move(opened); !done) co_return StatementEnd::refused(done.error());
-    std::string sql = "SELECT ";
-    for (const parser::Expr* argument : execute.args) {
-      if (sql.size() > 7) sql += ", ";
-      sql.append("(").append(text_of(*known->tree, argument->range)).append(")::pg_catalog.text");
-    }
-    auto asking =
-        executor::run_control_query((*place)->lease.get(), sql, &waiter_, Deadline::in(kControlTimeout));
+    auto asking = arguments_of(known, prepared);
     auto answered = co_await std::move(asking);
     if (!answered) co_return StatementEnd::refused(answered.error());
     rows = std::move(*answered);

@@ -86,6 +86,7 @@ bool Session::explains_parameters(const KnownStatement& known) {
 }
 
 bool Session::is_routers_own(const KnownStatement& known) {
+  if (known.kind != StatementKind::kPlanned && ends_elsewhere(known)) return true;
   switch (known.kind) {
     case StatementKind::kTransaction:
     case StatementKind::kTenant:
@@ -183,14 +184,22 @@ Session::Handled Session::route_parse(const wire::ParseMessage& message, Prepare
   return have_described(*text);
 }
 
+// What a description holds for: a version of the routing, or what this transaction has defined until now.
+std::uint64_t Session::described_now() {
+  return map_changes_.empty() ? worker_.routing().version : ~names()->id;
+}
+
+Error Session::other_columns() {
+  return {.sqlstate = std::string(sqlstate::kNotSupported),
+          .message = "cached plan must not change result type"};
+}
+
 // kDone: a shard has said what its parameters and columns are, and they are as the client knows them. kBlocked:
 // it is asked, and the message comes again.
 Session::Handled Session::have_described(const PreparedTextRef& text) {
-  if (text->described && text->described_as_of == worker_.routing().version) {
+  if (text->described && text->described_as_of == described_now()) {
     if (!text->changed) return Handled::kDone;
-    reject_extended({.sqlstate = std::string(sqlstate::kNotSupported),
-                     .message = "cached plan must not change result type"},
-                    "RevalidateCachedQuery");
+    reject_extended(other_columns(), "RevalidateCachedQuery");
     return Handled::kRejected;
   }
   if (lease_ && !leave_place()) return Handled::kBlocked;
@@ -318,7 +327,7 @@ Session::Handled Session::route_bind(const wire::BindMessage& bind, const Prepar
     return Handled::kBlocked;
   }
   if (const auto* route = std::get_if<planner::Route>(&*plan);
-      route != nullptr && route->text.empty() && (route->shard == 0 || !careful())) {
+      route != nullptr && route->text.empty() && (route->shard == 0 || !careful()) && !ends_elsewhere(known)) {
     *where = place_of(*route, known.effects);
     *writes = route->writes;
     *again = known.tree->get<parser::Copy>() == nullptr;
@@ -453,7 +462,7 @@ io::Task<> Session::describe_statement(PreparedTextRef text) {
       at_home = true;
       continue;
     }
-    text->described_as_of = worker_.routing().version;
+    text->described_as_of = described_now();
     if (text->described) {  // a definition may have given it others since
       text->changed = !explains && !same_columns(text->row_description, description->row_description);
       co_return;

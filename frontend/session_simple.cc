@@ -68,6 +68,7 @@ bool Session::route_query(const wire::Frame& frame, std::string_view text) {
     reject_query(*error);
     return true;
   }
+  if (ends_elsewhere(*known)) return start_errand({.kind = Errand::kScript, .text = std::string(text)});
   switch (known->kind) {
     case StatementKind::kUnknown:
       if (!must_be_read()) return pass_query(frame, text, 0, {.known = known.get()});

@@ -118,13 +118,13 @@ KnownRef StatementBook::learn(std::string_view text, parser::Range statement, co
   auto known = std::make_shared<KnownStatement>();
   *bytes = sizeof(KnownStatement);
   StatementEffects effects = effects_of(text.substr(statement.begin, statement.end - statement.begin));
-  known->effects = effects.flags;
+  known->effects = effects.flags & ~std::uint32_t{kDrawsFirst};  // which hangs on literals
   if ((effects.flags & kCallsSetConfig) != 0 &&
       sets_alike(text.substr(statement.begin, statement.end - statement.begin)))
     known->effects |= kSetsAlike;
   known->rescan = !effects.named.empty() || !effects.custom_settings.empty() ||
                   !effects.local_custom_settings.empty() ||
-                  (effects.flags & (kMaySet | kMaySetLocally | kPinsForGood)) != 0;
+                  (effects.flags & (kMaySet | kMaySetLocally | kPinsForGood | kReadsSequence)) != 0;
   auto tree = parser_.parse(text, statement);
   if (!tree) {
     // What only looks like PostgreSQL's goes to PostgreSQL, which says why it cannot be read.

@@ -49,8 +49,10 @@ class Reader {
       advance();
       if (at_head && token.kind == TokenKind::kIdentifier) head(token);
       at_head = false;
+      depth_ += parser::is_symbol(text_, token, "(") ? 1 : parser::is_symbol(text_, token, ")") ? -1 : 0;
       name(token);
     }
+    if ((effects_.flags & kReadsSequence) != 0 && !reads_others_) effects_.flags |= kDrawsFirst;
     return std::move(effects_);
   }
 
@@ -78,6 +80,28 @@ class Reader {
       if (!is_word("all")) named_statement(true);
     }
     explains_ = equals(word, "explain");
+    selects_ = equals(word, "select");
+    drawn_.clear();
+  }
+
+  // SELECT nextval('s'), currval('s'): values of a select list are made one after the other, and before those
+  // what stands behind the list.
+  void sequence_call(std::string_view word) {
+    if (equals(word, "lastval")) {
+      reads_others_ |= !selects_ || drawn_.empty();
+      return;
+    }
+    parser::Scanner ahead = scanner_;
+    const Token argument = ahead.next(), behind = ahead.next();
+    const bool literal = argument.kind == TokenKind::kString &&
+                         (parser::is_symbol(text_, behind, ")") || parser::is_symbol(text_, behind, "::"));
+    if (equals(word, "currval")) {
+      reads_others_ |= !selects_ || !literal || std::ranges::count(drawn_, raw(argument)) == 0;
+      return;
+    }
+    const bool is_of_list =
+        depth_ == 0 && (parser::is_keyword(text_, lead_, "select") || parser::is_symbol(text_, lead_, ","));
+    if (selects_ && literal && is_of_list) drawn_.push_back(raw(argument));
   }
 
   // SET LOCAL, SET TRANSACTION and SET CONSTRAINTS end with the transaction.
@@ -136,6 +160,8 @@ class Reader {
     }
     if (word.empty()) return;
     if (equals(word, "execute") && begins_execution()) named_statement(false);
+    if (word.size() == 7 && is("(") && is_one_of(word, kOfSequences)) sequence_call(word);
+    if (selects_ && is_one_of(word, kBehindList)) selects_ = false;
     const std::uint32_t known = kNameLengths.may_have(word) ? look_up(kNames, word) : 0;
     effects_.flags |= known;
     if (!is("(") || known != 0) return;
@@ -213,10 +239,14 @@ class Reader {
   std::string_view text_;
   parser::Scanner scanner_;
   Token token_;
-  Token last_;                    // the one before
-  Token lead_;                    // the one before the name that it belongs to
-  std::uint32_t name_begin_ = 0;  // and where that name begins
-  bool explains_ = false;         // the statement is EXPLAIN
+  Token last_;                           // the one before
+  Token lead_;                           // the one before the name that it belongs to
+  std::uint32_t name_begin_ = 0;         // and where that name begins
+  bool explains_ = false;                // the statement is EXPLAIN
+  int depth_ = 0;                        // of parentheses
+  bool selects_ = false;                 // in the select list of the statement
+  bool reads_others_ = false;            // currval of what the statement has not drawn from
+  std::vector<std::string_view> drawn_;  // the arguments of nextval() in the select list
   StatementEffects effects_;
 };
 

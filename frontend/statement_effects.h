@@ -23,7 +23,9 @@ enum Effect : std::uint32_t {
   kMayCall = 64,        // calls a function that is not PostgreSQL's own: whatever it does
   kMayRename = 128,     // search_path or the role: the same names may mean something else now
   kCallsSetConfig = 256,
-  kSetsAlike = 512  // and may run on several shards, to the same effect
+  kSetsAlike = 512,    // and may run on several shards, to the same effect
+  kDrawsFirst = 1024,  // reads no sequence but one that it has drawn from itself
+  kUnlocksAll = 2048   // pg_advisory_unlock_all
 };
 
 struct StatementEffects {

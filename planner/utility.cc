@@ -87,6 +87,8 @@ void Utilities::operator()(const parser::Truncate* truncate) {
       return refuse(
           refused("TRUNCATE of " + use.display + " while a shardlet of its map moves or is not online",
                   "Wait for the move (SHOW JOBS), or DELETE the rows."));
+    if (replicated_shards(analyzer_.map()).size() > 1)
+      if (auto error = triggers_elsewhere(analyzer_, use)) return refuse(std::move(*error));
   }
   if (!some) return at_home();
   if (!all)

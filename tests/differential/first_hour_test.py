@@ -287,6 +287,15 @@ class FirstHour(unittest.TestCase):
         self.refuses("CREATE TRIGGER t AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION everywhere_it()", "0A000", "everywhere")
         self.db.execute("INSERT INTO watched VALUES (5, 1), (1500, 2), (2500, 3)")
         self.assertEqual(self.rows("SELECT tenant_id, id FROM beside WHERE tenant_id = 1500"), [(1500, 2)])
+        # A function that becomes so later, of a trigger of TRUNCATE.
+        for body in ("NULL", "INSERT INTO lonely VALUES (1)"):
+            self.db.execute(f"CREATE OR REPLACE FUNCTION empties_it() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {body}; RETURN NULL; END'")
+            if body == "NULL":
+                self.db.execute("CREATE TRIGGER t AFTER TRUNCATE ON beside FOR EACH STATEMENT EXECUTE FUNCTION empties_it()")
+                self.db.execute("TRUNCATE beside")
+        self.refuses("TRUNCATE beside", "0A000", "empties_it", "lonely")
+        self.db.execute("DROP TRIGGER t ON beside")
+        self.db.execute("TRUNCATE beside")
 
     def test_triggers_that_execute_what_they_put_together(self):
         self.table("spied", ", PRIMARY KEY (tenant_id, id)", columns="id int, note text")

@@ -80,6 +80,24 @@ TEST(StatementEffects, WhatTiesAClientToItsConnection) {
   EXPECT_EQ(flags("SELECT lastval()"), kReadsSequence);
 }
 
+TEST(StatementEffects, SequencesThatTheStatementHasDrawnFrom) {
+  for (const char* text :
+       {"SELECT nextval('s'), currval('s')", "select 1, pg_catalog.nextval('s'::regclass), 1 + currval('s')",
+        "SELECT nextval('s'), lastval() FROM t", "SELECT nextval('s'), nextval('t'), f(currval('s'))"}) {
+    EXPECT_TRUE((flags(text) & kDrawsFirst) != 0) << text;
+    EXPECT_TRUE((flags(text) & kReadsSequence) != 0) << text;
+  }
+  for (const char* text :
+       {"SELECT currval('s')", "SELECT currval('s'), nextval('s')", "SELECT nextval('s'), currval('t')",
+        "SELECT nextval('s') FROM t WHERE currval('s') > 0", "SELECT nextval('s') ORDER BY currval('s')",
+        "SELECT CASE WHEN a THEN nextval('s') END, currval('s')", "SELECT f(nextval('s')), currval('s')",
+        "SELECT nextval('s' || 't'), currval('s')", "INSERT INTO t (b, a) VALUES (nextval('s'), currval('s'))",
+        "SELECT nextval('s'); SELECT currval('s')", "WITH x AS (SELECT 1) SELECT nextval('s'), currval('s')",
+        "SELECT a, (SELECT nextval('s')), lastval()"}) {
+    EXPECT_EQ(flags(text) & (kDrawsFirst | kReadsSequence), kReadsSequence) << text;
+  }
+}
+
 TEST(StatementEffects, FunctionsThatAreNotPostgresOwn) {
   for (const char* text :
        {"SELECT f()", "SELECT a.b.f (1)", "SELECT public.lower('a')", "SELECT \"F\"(1)",

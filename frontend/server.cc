@@ -192,6 +192,12 @@ Result<std::vector<std::string>> Server::route(const std::string& statement, con
 }
 
 void Server::reload_tls() {
+  if (shared_->config.server.tls_cert.empty()) {
+    log::info(
+        "nothing is read again: there is no server.tls_cert, and the rest of the configuration is read at a "
+        "start");
+    return;
+  }
   auto tls = load_tls(shared_->config.server);
   if (!tls) {
     log::error("the TLS certificate was not reloaded and the old one stays", {{"error", tls.error().message}});

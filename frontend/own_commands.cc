@@ -255,10 +255,10 @@ std::int16_t format_of(std::span<const std::int16_t> formats, std::size_t column
 }
 
 // A value in PostgreSQL's binary form; text is the same in both.
-std::string binary(const ResultColumn& column, std::string value) {
+std::string binary(const ResultColumn& column, std::string_view value) {
   constexpr std::uint32_t kBool = 16, kBigint = 20;
   if (column.type_oid == kBool) return std::string(1, value == "t" ? '\1' : '\0');
-  if (column.type_oid != kBigint) return value;
+  if (column.type_oid != kBigint) return std::string(value);
   std::int64_t number = 0;
   std::from_chars(value.data(), value.data() + value.size(), number);
   std::string bytes;
@@ -305,7 +305,7 @@ void append_rows(std::string& out, const admin::CommandResult& result, std::span
   for (const admin::Json& object : result.objects) {
     for (std::size_t i = 0; i < result.columns.size(); ++i) {
       values[i] = result.value(object, result.columns[i]);
-      if (values[i] && format_of(formats, i) == 1) values[i] = binary(result.columns[i], std::move(*values[i]));
+      if (values[i] && format_of(formats, i) == 1) values[i] = binary(result.columns[i], *values[i]);
       views[i].reset();
       if (values[i]) views[i] = *values[i];
     }

@@ -45,8 +45,8 @@ class Held:
         admin.execute("ALTER SHARDLET c RENAME TO x")
         admin.execute("ALTER SHARDLET x RENAME TO c")
 
-    def meets_fence(self, work, expected_wait=0.25, told=True):
-        """Runs `work` against the fence, takes the fence down after a while, and gives back what came of it."""
+    def meets_fence(self, work, patience, told=True):
+        """Runs `work` against the fence, takes the fence down when it has ended or after a while, and gives back what came of it."""
         result = []
 
         def run():
@@ -59,7 +59,7 @@ class Held:
         thread = threading.Thread(target=run, daemon=True)
         began = time.monotonic()
         thread.start()
-        time.sleep(expected_wait)
+        thread.join(patience)
         waited = thread.is_alive()
         self.on_source(UNFENCE)
         if told:
@@ -86,7 +86,7 @@ class Held:
 
     def check_refused(self, name, work, keys):
         before = [self.seen(key) for key in keys]
-        waited, result = self.meets_fence(work)
+        waited, result = self.meets_fence(work, patience=20)  # what would wait ends with 57014 after hold_timeout
         assert isinstance(result, psycopg.errors.SerializationFailure), f"{name}: {result!r}"
         assert not waited, f"{name} waited"
         assert [self.seen(key) for key in keys] == before, name

@@ -94,8 +94,7 @@ std::unique_ptr<FromNode> Analyzer::leaf(const parser::FromItem& item, Block& bl
       static constexpr std::string_view kScalar[] = {"generate_series", "unnest", "regexp_split_to_table",
                                                      "string_to_table", "generate_subscripts"};
       const bool scalar =
-          call != nullptr && !call->args.empty() &&
-          (call->name.name() != "unnest" || call->args.size() == 1) &&
+          call != nullptr && !call->args.empty() && (call->name.name() != "unnest" || call->args.size() == 1) &&
           std::find(std::begin(kScalar), std::end(kScalar), call->name.name()) != std::end(kScalar);
       if (scalar) shape.columns.push_back({name, type_of(call, *block.scope).oid, {}, kNoTerm, -1, -1});
       // Rows that were read first.

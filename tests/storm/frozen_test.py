@@ -17,6 +17,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from world import World, rows_where_the_map_says  # noqa: E402
 
+from postgres import wait_until  # noqa: E402
+
 
 class Client:
     """Runs work in a thread; its result or its error is looked at later."""
@@ -102,6 +104,16 @@ def scans(world):
     return total
 
 
+def under_way(world):
+    """Reads of the table that the shards are at."""
+    total = 0
+    for i in range(2):
+        with world.at_shard(i) as shard:
+            total += shard.execute("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%FROM slow%' AND "
+                                   "pid <> pg_backend_pid()").fetchone()[0]
+    return total
+
+
 def frozen_while_it_reads(world):
     """A slow read is under way when the router freezes; its answer comes when the lease has run out."""
     connection, again = world.connect(0), world.connect(0, prepare_threshold=0)
@@ -111,10 +123,13 @@ def frozen_while_it_reads(world):
     before = scans(world)
     reading = [Client(lambda: connection.execute(slow, [2]).fetchone()[:2]),
                Client(lambda: again.execute(slow, [2]).fetchone()[:2])]
-    time.sleep(0.2)
+    wait_until("both reads to be under way", lambda: under_way(world) == 2)
     os.kill(world.routers[0].process.pid, signal.SIGSTOP)
-    time.sleep(6)
-    os.kill(world.routers[0].process.pid, signal.SIGCONT)
+    try:
+        time.sleep(6)
+        wait_until("both answers to lie in the frozen router's sockets", lambda: under_way(world) == 0)
+    finally:
+        os.kill(world.routers[0].process.pid, signal.SIGCONT)
     for each in reading:
         each.join("a slow read")
         assert each.error is None and each.result == (2, 0), (each.error, each.result)

@@ -119,8 +119,8 @@ def frozen_while_it_reads(world):
     connection, again = world.connect(0), world.connect(0, prepare_threshold=0)
     slow = "SELECT min(id), min(seen), count(*) FROM slow, generate_series(1, 2500000) WHERE id = %s"
     again.execute(slow, [2], prepare=True)
-    time.sleep(11)  # PostgreSQL tells its statistics late
-    before = scans(world)
+    # PostgreSQL tells its statistics late.
+    before = wait_until("the first read to be counted", lambda: scans(world), 60, 0.5)
     reading = [Client(lambda: connection.execute(slow, [2]).fetchone()[:2]),
                Client(lambda: again.execute(slow, [2]).fetchone()[:2])]
     wait_until("both reads to be under way", lambda: under_way(world) == 2)
@@ -133,9 +133,8 @@ def frozen_while_it_reads(world):
     for each in reading:
         each.join("a slow read")
         assert each.error is None and each.result == (2, 0), (each.error, each.result)
-    time.sleep(11)
-    asked = scans(world) - before
-    assert asked == 4, f"two reads whose answers came too late were run {asked} times in all"
+    wait_until("both reads, whose answers came too late, to be run a second time", lambda: scans(world) - before >= 4, 60, 0.5)
+    assert scans(world) - before == 4, f"they were run {scans(world) - before} times in all"
     print("an answer that came without a lease was asked for again")
 
 
